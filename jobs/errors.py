@@ -46,3 +46,17 @@ class DecisionRefused(AgentQError):
 
 class TriggersMissing(AgentQError):
     """The database lacks AgentQ's triggers. Run `python manage.py migrate` and start again."""
+
+
+class PayloadRefused(EnqueueRefused):
+    """The payload does not fit what this action accepts. Correct it and enqueue again."""
+
+
+class WorkflowRefused(AgentQError):
+    """A workflow file cannot be used. Correct the file and load it again."""
+
+    def __init__(self, message: str = "", *, file: str = "", line: int = 0, key: str = "") -> None:
+        super().__init__(message)
+        self.file = file
+        self.line = line  # counted from 1; 0 when no single line is at fault
+        self.key = key
