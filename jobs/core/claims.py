@@ -1,4 +1,4 @@
-"""Whether a job may be claimed now, and what blocks it: the claim's guards in the order a person reads them (S2, design 2)."""
+"""Whether a job may be claimed now, and what blocks it: the guards in the order a person reads them (S2)."""
 
 from dataclasses import dataclass
 from datetime import datetime

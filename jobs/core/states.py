@@ -1,4 +1,4 @@
-"""The state machine as one table: states, events, legal pairs, and what a leaving job's flags make of an event (S1, S2)."""
+"""The state machine as one table: states, events, legal pairs, what flags make of a leaving event (S1, S2)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,0 +1,31 @@
+"""The rows: what is stored, and what a row can never be. One file a noun; every rule is a named constraint."""
+
+from jobs.models.attempt import Attempt
+from jobs.models.audit_event import AuditEvent
+from jobs.models.batch import Batch
+from jobs.models.checkpoint import Checkpoint
+from jobs.models.evidence import Evidence
+from jobs.models.job import Job
+from jobs.models.policy import PolicyActivation, PolicyVersion
+from jobs.models.repository import Repository
+from jobs.models.review import ReviewCase, ReviewDecision
+from jobs.models.side_effect import SideEffect
+from jobs.models.worker_node import WorkerNode
+from jobs.models.workflow_version import WorkflowVersion
+
+__all__ = [
+    "Attempt",
+    "AuditEvent",
+    "Batch",
+    "Checkpoint",
+    "Evidence",
+    "Job",
+    "PolicyActivation",
+    "PolicyVersion",
+    "Repository",
+    "ReviewCase",
+    "ReviewDecision",
+    "SideEffect",
+    "WorkerNode",
+    "WorkflowVersion",
+]

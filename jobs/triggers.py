@@ -1,0 +1,197 @@
+"""The rules that constraints cannot say, as database triggers for SQLite and PostgreSQL (S2, A1, P1, X2).
+
+They are not migrations: SQLite rebuilds a table to alter it, silently drops the table's triggers, and fails when
+another table's trigger names the rebuilt one. So they are dropped before every migrate and created after it, and
+the engine refuses to start without them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from jobs.core.states import PAIRS
+from jobs.errors import TriggersMissing
+
+PREFIX = "agentq_"
+SQLITE_STREAM = "'job:' || NEW.id"
+POSTGRESQL_STREAM = "'job:' || NEW.id::text"
+UNAUDITED = "a change of job state needs its audit event"
+BACKWARDS = "the numbers and the input of a job never change back"
+APPEND_ONLY = {
+    "jobs_auditevent": ("id", "stream, seq"),
+    "jobs_policyversion": ("id", "number", "digest"),
+    "jobs_policyactivation": ("id",),
+    "jobs_reviewdecision": ("id",),
+    "jobs_evidence": ("id", "job_id, fence, check_name"),
+}
+KEPT = {
+    "jobs_job": ("id", "idempotency_key"),
+    "jobs_attempt": ("id", "job_id, fence"),
+    "jobs_sideeffect": ("id", "key, number"),
+    "jobs_workflowversion": ("id", "name, version"),
+    "jobs_checkpoint": ("id", "job_id, fence, stage"),
+}
+
+
+def install(connection: BaseDatabaseWrapper) -> None:
+    """Every trigger exists in its present form; earlier forms are gone."""
+    remove(connection)
+    with connection.cursor() as cursor:
+        for statement in statements(connection.vendor).values():
+            cursor.execute(statement)
+
+
+def remove(connection: BaseDatabaseWrapper) -> None:
+    """None of ours is left. Only for migrations, test flushes and bulk loading, while no worker lives."""
+    with connection.cursor() as cursor:
+        for name, table in _present(connection):
+            suffix = f" ON {table}" if connection.vendor == "postgresql" else ""
+            cursor.execute(f"DROP TRIGGER IF EXISTS {name}{suffix}")
+
+
+@contextmanager
+def lifted(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Inside, the database accepts what the rules forbid. Restored on the way out, whatever happened."""
+    remove(connection)
+    try:
+        yield
+    finally:
+        install(connection)
+
+
+def missing(connection: BaseDatabaseWrapper) -> list[str]:
+    """Names of our triggers that the database lacks, sorted."""
+    return sorted(set(statements(connection.vendor)) - {name for name, _ in _present(connection)})
+
+
+def require(connection: BaseDatabaseWrapper) -> None:
+    """Returns when all triggers stand; else raises TriggersMissing: the engine must not run without them."""
+    if missing(connection):
+        raise TriggersMissing()
+
+
+def statements(vendor: str) -> dict[str, str]:
+    """Trigger name → the SQL that creates it. On PostgreSQL each text creates its function first."""
+    return _postgresql() if vendor == "postgresql" else _sqlite()
+
+
+def _present(connection: BaseDatabaseWrapper) -> list[tuple[str, str]]:
+    query = (
+        "SELECT t.tgname, c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
+        " WHERE NOT t.tgisinternal AND t.tgname LIKE 'agentq%%' AND pg_table_is_visible(c.oid)"
+        if connection.vendor == "postgresql"
+        else "SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'agentq%%'"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(query.replace("%%", "%"))
+        return [(name, table) for name, table in cursor.fetchall()]
+
+
+# --- SQLite ----------------------------------------------------------------------------------------------------
+
+
+def _sqlite() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for table in APPEND_ONLY:
+        _add_sqlite(found, table, "no_update", "BEFORE UPDATE", "", f"{table} is append-only")
+    for table, keys in (APPEND_ONLY | KEPT).items():
+        _add_sqlite(found, table, "no_delete", "BEFORE DELETE", "", f"{table} rows are never deleted")
+        # REPLACE deletes without firing delete triggers, so the clash itself is refused.
+        clashes = " OR ".join(
+            f"EXISTS (SELECT 1 FROM {table} WHERE ({key}) = ({', '.join(f'NEW.{part}' for part in key.split(', '))}))"
+            for key in keys
+        )
+        _add_sqlite(found, table, "no_replace", "BEFORE INSERT", clashes, f"{table} rows are never replaced")
+    _add_sqlite(found, "jobs_job", "born_queued", "BEFORE INSERT", "NEW.state <> 'queued'", "a job starts as queued")
+    _add_sqlite(
+        found, "jobs_job", "legal", "BEFORE UPDATE OF state",
+        f"OLD.state <> NEW.state AND NOT {_legal()}", "illegal change of job state",
+    )  # fmt: skip
+    _add_sqlite(
+        found, "jobs_job", "audited", "BEFORE UPDATE OF state",
+        f"OLD.state <> NEW.state AND NOT ({_audited(SQLITE_STREAM)})", UNAUDITED,
+    )  # fmt: skip
+    _add_sqlite(found, "jobs_job", "numbers", "BEFORE UPDATE", _backwards(), BACKWARDS)
+    return found
+
+
+def _add_sqlite(found: dict[str, str], table: str, rule: str, moment: str, when: str, message: str) -> None:
+    name = f"{PREFIX}{table.removeprefix('jobs_')}_{rule}"
+    condition = f" WHEN {when}" if when else ""
+    found[name] = (
+        f"CREATE TRIGGER {name} {moment} ON {table} FOR EACH ROW{condition}"
+        f" BEGIN SELECT RAISE(ABORT, 'agentq: {message}'); END"
+    )
+
+
+# --- PostgreSQL ------------------------------------------------------------------------------------------------
+
+
+def _postgresql() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for table in APPEND_ONLY:
+        _add_postgresql(found, table, "no_update", "BEFORE UPDATE", "", f"{table} is append-only")
+    for table in APPEND_ONLY | KEPT:
+        _add_postgresql(found, table, "no_delete", "BEFORE DELETE", "", f"{table} rows are never deleted")
+        _add_postgresql(
+            found, table, "no_truncate", "BEFORE TRUNCATE", "", f"{table} is never emptied", each="STATEMENT"
+        )
+    _add_postgresql(
+        found, "jobs_job", "born_queued", "BEFORE INSERT", "NEW.state <> 'queued'", "a job starts as queued"
+    )
+    _add_postgresql(
+        found, "jobs_job", "legal", "BEFORE UPDATE OF state",
+        f"OLD.state <> NEW.state AND NOT {_legal()}", "illegal change of job state",
+    )  # fmt: skip
+    _add_postgresql(found, "jobs_job", "numbers", "BEFORE UPDATE", _backwards(), BACKWARDS)
+    # AFTER: the audit rows of the same statement are visible only once the statement has ended.
+    name = f"{PREFIX}job_audited"
+    found[name] = _function(name, f"IF NOT ({_audited(POSTGRESQL_STREAM)}) THEN {_raise(UNAUDITED)} END IF;") + (
+        f" CREATE TRIGGER {name} AFTER UPDATE OF state ON jobs_job FOR EACH ROW"
+        f" WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION {name}()"
+    )
+    return found
+
+
+def _add_postgresql(
+    found: dict[str, str], table: str, rule: str, moment: str, when: str, message: str, each: str = "ROW"
+) -> None:
+    name = f"{PREFIX}{table.removeprefix('jobs_')}_{rule}"
+    condition = f" WHEN ({when})" if when else ""
+    found[name] = _function(name, _raise(message)) + (
+        f" CREATE TRIGGER {name} {moment} ON {table} FOR EACH {each}{condition} EXECUTE FUNCTION {name}()"
+    )
+
+
+def _function(name: str, body: str) -> str:
+    return (
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $agentq$ BEGIN {body} RETURN NULL; END $agentq$;"
+    )
+
+
+def _raise(message: str) -> str:
+    return f"RAISE EXCEPTION 'agentq: {message}' USING ERRCODE = 'integrity_constraint_violation';"
+
+
+# --- Conditions that both databases read alike ------------------------------------------------------------------
+
+
+def _legal() -> str:
+    pairs = ", ".join(f"('{source}', '{target}')" for source, target in PAIRS)
+    return f"((OLD.state, NEW.state) IN (VALUES {pairs}))"
+
+
+def _audited(stream: str) -> str:
+    return (
+        f"NEW.version = OLD.version + 1 AND EXISTS (SELECT 1 FROM jobs_auditevent a WHERE a.stream = {stream}"
+        " AND a.seq > OLD.audit_seq AND a.seq <= NEW.audit_seq AND a.version = NEW.version AND a.to_state = NEW.state)"
+    )
+
+
+def _backwards() -> str:
+    fixed = ("id", "idempotency_key", "payload", "repository_id", "branch", "action", "workflow_id", "created_at")
+    changed = " OR ".join(f"OLD.{column} <> NEW.{column}" for column in fixed)
+    falling = " OR ".join(f"NEW.{column} < OLD.{column}" for column in ("fence", "version", "audit_seq"))
+    return f"{changed} OR {falling}"
