@@ -179,8 +179,8 @@ def _raise(message: str) -> str:
 
 
 def _legal() -> str:
-    pairs = ", ".join(f"('{source}', '{target}')" for source, target in PAIRS)
-    return f"((OLD.state, NEW.state) IN (VALUES {pairs}))"
+    pairs = ", ".join(f"'{source}>{target}'" for source, target in PAIRS)
+    return f"(OLD.state || '>' || NEW.state IN ({pairs}))"
 
 
 def _audited(stream: str) -> str:

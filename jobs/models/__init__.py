@@ -1,5 +1,8 @@
 """The rows: what is stored, and what a row can never be. One file a noun; every rule is a named constraint."""
 
+from django.db.models import CharField
+from django.db.models.functions import Length
+
 from jobs.models.attempt import Attempt
 from jobs.models.audit_event import AuditEvent
 from jobs.models.batch import Batch
@@ -12,6 +15,9 @@ from jobs.models.review import ReviewCase, ReviewDecision
 from jobs.models.side_effect import SideEffect
 from jobs.models.worker_node import WorkerNode
 from jobs.models.workflow_version import WorkflowVersion
+
+# Lets a constraint say how long a digest is.
+CharField.register_lookup(Length)
 
 __all__ = [
     "Attempt",
