@@ -4,6 +4,7 @@ import sqlite3
 from typing import Any
 
 from django.conf import settings
+from django.core import checks
 from django.core.checks import CheckMessage, Error, Info, Tags, register
 from django.db import connections
 
@@ -73,10 +74,11 @@ def triggers_stand(databases: list[str] | None = None, **_kwargs: Any) -> list[C
         connection = connections[alias]
         if "jobs_job" in connection.introspection.table_names() and (names := triggers.missing(connection)):
             found.append(
-                Error(
+                # A warning, since migrate itself runs this check before it can repair it; `triggers.require` refuses.
+                checks.Warning(
                     f"The database lacks {len(names)} of AgentQ's triggers, for example {names[0]}.",
                     hint="Run `python manage.py migrate`: it installs them.",
-                    id="agentq.E004",
+                    id="agentq.W004",
                 )
             )
     return found
