@@ -27,7 +27,7 @@ class PayloadField(BaseModel):
 
     `max_bytes` limits each text, in UTF-8 bytes (instructions: always 4 KiB); `max_items` limits a list.
     `choices` belongs to an enum, `minimum` and `maximum` to an integer. A field that is left out stays out:
-    it has no default.
+    it has no default. `excludes` names a field that may not be given together with this one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -37,6 +37,7 @@ class PayloadField(BaseModel):
     title: str = Field(default="", max_length=80)
     help: str = Field(default="", max_length=300)
     required: bool = False
+    excludes: str = ""
     max_bytes: int = Field(default=1024, ge=1, le=MAX_CANONICAL_BYTES)
     max_items: int = Field(default=100, ge=1, le=1000)
     choices: list[str] = []
@@ -88,6 +89,8 @@ def validate(
     for field in fields:
         if field.name in payload:
             _check_field(field, payload[field.name], argv_names)
+            if field.excludes in payload:
+                _refuse(field.name, _("cannot be given together with %(other)s") % {"other": field.excludes})
         elif field.required:
             _refuse(field.name, _("is missing"))
     return dict(payload)
