@@ -60,3 +60,102 @@ class WorkflowRefused(AgentQError):
         self.file = file
         self.line = line  # counted from 1; 0 when no single line is at fault
         self.key = key
+
+
+class UnknownExecutor(AgentQError):
+    """There is no executor of this name. Correct the workflow's `executor`."""
+
+    def __init__(self, name: str = "", known: str = "") -> None:
+        super().__init__(f"There is no executor {name!r}. The workflow's `executor` must be one of: {known}.")
+
+
+class BadStageInputs(AgentQError):
+    """The workflow's input does not fit its executor. Correct the workflow or the payload and enqueue again."""
+
+
+class WorkspaceError(AgentQError):
+    """The work on the repository's files failed. The job and its last snapshot are kept."""
+
+
+class GitFailed(WorkspaceError):
+    """A git command failed."""
+
+    def __init__(self, subcommand: str, exit_code: int | None, tail: str) -> None:
+        super().__init__(f"git {subcommand} failed (exit code {exit_code}): {tail or 'it printed no reason'}")
+        self.subcommand = subcommand
+        self.exit_code = exit_code  # None: ended by us
+        self.tail = tail  # the end of what git printed, at most a few hundred characters
+
+
+class GitTimedOut(GitFailed):
+    """A git command took longer than its time limit and was ended."""
+
+
+class GitOutputTooLarge(GitFailed):
+    """A git command printed more than its byte limit and was ended."""
+
+
+class DiskFull(WorkspaceError):
+    """The disk that holds AgentQ's artefacts is full. Free some space; the job can then run again."""
+
+
+class WorkspaceBusy(WorkspaceError):
+    """Another process works on this repository and did not finish in time. Try again later."""
+
+
+class RepositoryUnusable(WorkspaceError):
+    """AgentQ cannot work with this repository."""
+
+    reason = "AgentQ cannot work with it"
+
+    def __init__(self, location: str) -> None:
+        super().__init__(f"{location}: {self.reason}.")
+        self.location = location
+
+
+class RepositoryMissing(RepositoryUnusable):
+    """The repository's path does not exist."""
+
+    reason = "there is no directory at this path; check the path and that this machine can read it"
+
+
+class RepositoryNotGit(RepositoryUnusable):
+    """The path is not the top of a git repository."""
+
+    reason = "this directory is not the top of a git repository; name the directory that holds .git, or a bare one"
+
+
+class RepositoryEmpty(RepositoryUnusable):
+    """The repository has no commit yet."""
+
+    reason = "the repository has no commit yet; make a first commit, then try again"
+
+
+class BranchRefused(WorkspaceError):
+    """This branch cannot be used."""
+
+    reason = "it cannot be used"
+
+    def __init__(self, branch: str) -> None:
+        super().__init__(f"Branch {branch!r}: {self.reason}.")
+        self.branch = branch
+
+
+class BranchInvalid(BranchRefused):
+    """The text is not a name that git allows for a branch."""
+
+    reason = "git does not allow this name; use letters, digits, '-', '_', '.' and '/'"
+
+
+class BranchUnknown(BranchRefused):
+    """The repository has no branch of this name, or no longer."""
+
+    reason = "the repository has no such branch (any more); choose one that exists"
+
+
+class SnapshotNotVerified(WorkspaceError):
+    """The snapshot could not be read back from the mirror. Nothing was removed."""
+
+
+class DeliveryRefused(WorkspaceError):
+    """The branch was not delivered and the repository is unchanged."""
