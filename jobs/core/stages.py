@@ -27,6 +27,8 @@ def following(stage: Stage, stages: tuple[Stage, ...]) -> Stage | None:
     return later[0] if later else None
 
 
-def input_digest(*, base_tree: str, workflow_digest: str, payload_digest: str, previous_output: str, notes: str = "") -> str:
+def input_digest(
+    *, base_tree: str, workflow_digest: str, payload_digest: str, previous_output: str, notes: str = ""
+) -> str:
     """What a stage's result depends on. `notes` is the digest of people's clarifications for this stage."""
     return sha256_hex(canonical_json([base_tree, workflow_digest, payload_digest, previous_output, notes]))

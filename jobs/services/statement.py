@@ -53,6 +53,38 @@ class Write:
     also: Sequence[Insert | Update] = field(default=())
 
 
+def next_id(model: type[Model]) -> int:
+    """The id that the next row gets. On SQLite only inside the transaction that then inserts it."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SELECT nextval(pg_get_serial_sequence(%s, 'id'))", [model._meta.db_table])
+        else:
+            cursor.execute("SELECT seq + 1 FROM sqlite_sequence WHERE name = %s", [model._meta.db_table])
+        row = cursor.fetchone()
+    return int(row[0]) if row else 1
+
+
+def insert_new(model: type[Model], values: Values, *, unique: str, also: tuple[type[Model], Sequence[Values]]) -> bool:
+    """True when the row and those of `also` are stored; False, and nothing is, when `unique` is taken.
+
+    Takes part in the caller's transaction.
+    """
+    slots, params = _slots(model, values)
+    names, table = _names(model, values), model._meta.db_table
+    if connection.vendor == "postgresql":
+        text = f"INSERT INTO {table} ({names}) VALUES ({', '.join(slots)}) ON CONFLICT ({unique}) DO NOTHING"
+    else:
+        # Our own trigger refuses a clash before ON CONFLICT is asked; under the writer's lock looking is deciding.
+        text = f"INSERT INTO {table} ({names}) SELECT {', '.join(slots)} WHERE NOT EXISTS"
+        text += f" (SELECT 1 FROM {table} WHERE {unique} = %s)"
+        params.append(values[unique])
+    if _execute(text, params) != 1:
+        return False
+    for row in also[1]:
+        _execute(*_insert(also[0], row))
+    return True
+
+
 class _Unfenced(Exception):
     """Rolls the SQLite transaction back; never leaves this module."""
 

@@ -1,0 +1,303 @@
+"""Who may write a job, and for how long: reserve, claim, beat, expire, surrender (L1 to L4)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from jobs.core.claims import ClaimFacts, blockers
+from jobs.core.keys import canonical_json, sha256_hex
+from jobs.core.stages import VERIFY_STAGES
+from jobs.core.states import ACTIVE, READY, Event, State
+from jobs.errors import ClaimRefused, StaleJob
+from jobs.models import Attempt, Job, SideEffect
+from jobs.models.attempt import Outcome
+from jobs.services import clock, transitions
+from jobs.services.candidates import Candidate, candidate
+from jobs.services.statement import Insert, Sql, Update
+from jobs.services.transitions import Change, Held
+
+CRASHES_BEFORE_REVIEW = 2
+ENGINE = "engine:lease"
+
+_READY = "state IN ('queued', 'failed_retryable')"
+_ACTIVE = "state IN ('running', 'verifying')"
+_OPEN_TO_CLAIM = (
+    " AND (charged < max_attempts OR free_claim)"
+    " AND (batch_id IS NULL OR NOT EXISTS"
+    " (SELECT 1 FROM jobs_batch b WHERE b.id = batch_id AND b.paused_at IS NOT NULL))"
+)
+_ORDER = " ORDER BY priority DESC, next_run_at, id LIMIT 1"
+
+
+def reserve(cluster: str, queue: str) -> int | None:
+    """The best ready job is set aside for this cluster for some seconds; its id, or None when nothing is ready.
+
+    Not a right to run it: only the claim is. A reservation that lapses is merely a delay.
+    """
+    if connection.vendor == "postgresql":
+        return _reserve_postgresql(cluster, queue)
+    return _reserve_sqlite(cluster, queue)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job that this worker holds: its numbers, and all that the attempt needs to know of it."""
+
+    held: Held
+    job: Candidate
+    started_at: datetime
+
+
+def claim(job_id: int, *, worker: str, at: datetime | None = None) -> Claimed:
+    """This worker holds the job: fence + 1, attempt open, lease running, audited.
+
+    Raises ClaimRefused with the first blocker's code, or StaleJob when another was faster. A refusal gives the
+    reservation back.
+    """
+    job = candidate(job_id)
+    at = at or job.now
+    if found := blockers(facts(job), at):
+        unreserve(job_id, job.reserved_by)
+        raise ClaimRefused(found[0].code)
+    held = _held(job)
+    values = {
+        "fence": job.fence + 1,
+        "charged": job.charged if job.free_claim else job.charged + 1,
+        "free_claim": False,
+        "lease_owner": worker,
+        "reserved_by": "",
+        "reserved_until": None,
+        **clock.lease(settings.AGENTQ_LEASE_SECONDS),
+    }
+    change = Change(job=values, facts={"stage": job.next_stage}, also=[_attempt(job, worker, at)])
+    actor = f"worker:{worker}"
+    if job.next_stage not in VERIFY_STAGES:
+        held = transitions.transition(held, Event.CLAIM, actor=actor, at=at, change=change)
+    else:
+        # The work is done already: this attempt starts among the checks.
+        with transaction.atomic():
+            held = transitions.transition(held, Event.CLAIM, actor=actor, at=at, change=change)
+            held = transitions.transition(held, Event.VERIFY, actor=actor, at=at)
+    return Claimed(replace(held, worker=worker, attempt_charged=not job.free_claim), job, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a good heartbeat tells the worker."""
+
+    cancel_requested: bool
+    pause_requested: str
+
+
+def beat(job_id: int, *, worker: str, fence: int) -> Beat | None:
+    """The lease runs anew from now; None when this worker no longer holds the job (L2)."""
+    values = clock.lease(settings.AGENTQ_LEASE_SECONDS)
+    assignments, params = [], []
+    for name, value in values.items():
+        assignments.append(f"{name} = {value.text if isinstance(value, Sql) else '%s'}")
+        params += value.params if isinstance(value, Sql) else (value,)
+    text = (
+        f"UPDATE jobs_job SET {', '.join(assignments)} WHERE id = %s AND lease_owner = %s AND fence = %s AND {_ACTIVE}"
+        " RETURNING cancel_requested, pause_requested"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(text, [*params, job_id, worker, fence])
+        row = cursor.fetchone()
+    return None if row is None else Beat(bool(row[0]), str(row[1]))
+
+
+def surrender(job_id: int, *, worker: str, fence: int) -> bool:
+    """The lease is over at once, by its holder, who has proven that nothing of the attempt lives; True when it held."""
+    ended = {"lease_expires_at": timezone.now(), "lease_until": 0.0}
+    return bool(Job.objects.filter(pk=job_id, lease_owner=worker, fence=fence, state__in=ACTIVE).update(**ended))
+
+
+def expired(queue: str | None = None, limit: int = 100) -> list[int]:
+    """Ids of jobs whose lease is over, oldest first."""
+    over = clock.lapsed()
+    text, params = f"SELECT id FROM jobs_job WHERE {_ACTIVE} AND {over.text}", list(over.params)
+    if queue is not None:
+        text, params = f"{text} AND queue = %s", [*params, queue]
+    with connection.cursor() as cursor:
+        cursor.execute(f"{text} ORDER BY id LIMIT %s", [*params, limit])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def expire(job_id: int, *, at: datetime | None = None) -> State | None:
+    """A job whose lease is over is let go, and the state it went to is returned; None when somebody was faster.
+
+    To failed_retryable and due now; instead to review when an external act was under way, by its flags to
+    cancelled or paused, else to review when its attempts are used up or it crashed twice in a row (L3).
+    """
+    at = at or clock.now()
+    held = transitions.load(job_id)
+    if held.state not in ACTIVE or not _is_over(job_id):
+        return None
+    row = Job.objects.values("seconds_spent", "lease_owner").get(pk=job_id)
+    attempt = Attempt.objects.get(job_id=job_id, fence=held.fence)
+    held = replace(held, policy=attempt.policy_number)
+    spent = max(0.0, (at - attempt.started_at).total_seconds())
+    change = Change(
+        job={
+            "crashes": held.crashes + 1,
+            "next_run_at": at,
+            "seconds_spent": row["seconds_spent"] + spent,
+        },
+        facts={"worker": row["lease_owner"], "fence": held.fence, "crashes": held.crashes + 1},
+        attempt={
+            "seconds": spent,
+            "outcome": Outcome.EXPIRED,
+            "failure_class": "environment",
+            "failure_code": "lease_expired",
+        },
+        also=[Update(SideEffect, {"outcome": "unknown", "settled_at": at}, {"job_id": job_id, "outcome": ""})],
+    )
+    try:
+        event, reason = expiry(held)
+        return transitions.transition(held, event, actor=ENGINE, at=at, reason=reason, change=change).state
+    except StaleJob:
+        return None
+
+
+def expiry(held: Held) -> tuple[Event, str]:
+    """What an expired lease means for this job before its flags are read; they win over both (L3)."""
+    if held.flags.open_intent or held.cancel_requested or held.pause_requested:
+        return Event.EXPIRE, "lease_expired"
+    if held.crashes + 1 >= CRASHES_BEFORE_REVIEW:
+        return Event.HOLD, "crashed_twice"
+    if held.charged >= held.max_attempts and not held.free_claim:
+        return Event.HOLD, "attempts_used_up"
+    return Event.EXPIRE, "lease_expired"
+
+
+def unreserve(job_id: int, cluster: str) -> None:
+    """A reservation that led to no claim is given back, so that it does not count as a lapse."""
+    if cluster:
+        Job.objects.filter(pk=job_id, reserved_by=cluster, state__in=READY).update(reserved_by="", reserved_until=None)
+
+
+def facts(job: Candidate) -> ClaimFacts:
+    """What the claim's guards look at."""
+    return ClaimFacts(
+        state=job.state,
+        due_at=job.next_run_at,
+        deadline=job.deadline,
+        charged=job.charged,
+        max_attempts=job.max_attempts,
+        free_claim=job.free_claim,
+        seconds_spent=job.seconds_spent,
+        max_seconds=job.max_seconds,
+        batch_paused=job.batch_paused,
+        open_intent=job.open_intent,
+        cancel_requested=job.cancel_requested,
+        pause_requested=bool(job.pause_requested),
+        acts_outside=job.acts_outside,
+        confirmed_digest=job.confirmed_digest,
+        expected_digest=confirmation_digest(job.payload, job.workflow_digest, job.policy_number),
+    )
+
+
+def confirmation_digest(payload: str, workflow_digest: str, policy_number: int) -> str:
+    """What a confirmation of an executor that acts outside is bound to (X3)."""
+    return sha256_hex(canonical_json([payload, workflow_digest, policy_number]))
+
+
+def _held(job: Candidate) -> Held:
+    return Held(
+        id=job.id,
+        state=job.state,
+        version=job.version,
+        fence=job.fence,
+        audit_seq=job.audit_seq,
+        audit_head=job.audit_head,
+        charged=job.charged,
+        max_attempts=job.max_attempts,
+        free_claim=job.free_claim,
+        crashes=job.crashes,
+        cancel_requested=job.cancel_requested,
+        pause_requested=job.pause_requested,
+        pause_reason="",
+        result_digest=job.result_digest,
+        open_intent=job.open_intent,
+        policy=job.policy_number,
+    )
+
+
+def _attempt(job: Candidate, worker: str, at: datetime) -> Insert:
+    values: Mapping[str, Any] = {
+        "job_id": job.id,
+        "fence": job.fence + 1,
+        "charged": not job.free_claim,
+        "worker": worker,
+        "policy_number": job.policy_number,
+        "executor": job.definition.executor,
+        "isolation": "process",
+        "first_stage": job.next_stage,
+        "started_at": at,
+        "outcome": "",
+        "last_stage": "",
+        "failure_class": "",
+        "failure_code": "",
+        "rule": "",
+        "fingerprint": "",
+        "stop_reason": "",
+        "error_tail": "",
+        "base_commit": job.base_commit,
+        "snapshot": "",
+        "tool_types": [],
+        "service": "",
+        "account": "",
+        "plan": "",
+        "model": "",
+        "cli_version": "",
+    }
+    return Insert(Attempt, values)
+
+
+def _is_over(job_id: int) -> bool:
+    over = clock.lapsed()
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM jobs_job WHERE id = %s AND {over.text}", [job_id, *over.params])
+        return cursor.fetchone() is not None
+
+
+def _reserve_postgresql(cluster: str, queue: str) -> int | None:
+    text = (
+        "UPDATE jobs_job SET reserved_by = %s, reserved_until = clock_timestamp() + make_interval(secs => %s)"
+        f" WHERE id = (SELECT id FROM jobs_job WHERE queue = %s AND {_READY} AND next_run_at <= clock_timestamp()"
+        " AND (reserved_until IS NULL OR reserved_until <= clock_timestamp())"
+        f" AND (deadline IS NULL OR deadline > clock_timestamp()){_OPEN_TO_CLAIM}{_ORDER} FOR UPDATE SKIP LOCKED)"
+        " RETURNING id"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(text, [cluster, settings.AGENTQ_RESERVATION_SECONDS, queue])
+        row = cursor.fetchone()
+    return None if row is None else int(row[0])
+
+
+def _reserve_sqlite(cluster: str, queue: str) -> int | None:
+    now = timezone.now()
+    until = now + timedelta(seconds=settings.AGENTQ_RESERVATION_SECONDS)
+    # A reservation further ahead than any can be was made before the clock was set back: it does not count.
+    free = "(reserved_until IS NULL OR reserved_until <= %s OR reserved_until > %s)"
+    pick = (
+        f"SELECT id, version FROM jobs_job WHERE queue = %s AND {_READY} AND next_run_at <= %s AND {free}"
+        f" AND (deadline IS NULL OR deadline > %s){_OPEN_TO_CLAIM}{_ORDER}"
+    )
+    moment, limit = (connection.ops.adapt_datetimefield_value(value) for value in (now, until))
+    with connection.cursor() as cursor:
+        cursor.execute(pick, [queue, moment, moment, limit, moment])
+        row = cursor.fetchone()
+        if row is None:
+            return None
+        cursor.execute(
+            "UPDATE jobs_job SET reserved_by = %s, reserved_until = %s"
+            f" WHERE id = %s AND version = %s AND {_READY} AND {free}",
+            [cluster, limit, row[0], row[1], moment, limit],
+        )
+        return int(row[0]) if cursor.rowcount == 1 else None

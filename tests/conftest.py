@@ -1,0 +1,34 @@
+"""Fixtures that every room uses, and the one place where a test flush may lift the triggers."""
+
+import os
+
+os.environ.setdefault("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")
+
+import pytest
+from django.db import connections
+from django.test import TransactionTestCase
+from django.test.testcases import SimpleTestCase
+
+from jobs import triggers
+
+_flush = TransactionTestCase._fixture_teardown
+
+
+def _flush_with_lifted_triggers(self: SimpleTestCase) -> None:
+    """The rows that may never be deleted are deleted between tests, and only there."""
+    connection = connections["default"]
+    triggers.remove(connection)
+    try:
+        _flush(self)
+    finally:
+        triggers.install(connection)
+
+
+TransactionTestCase._fixture_teardown = _flush_with_lifted_triggers  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def repository(db, tmp_path):
+    from tests import factories
+
+    return factories.repository(tmp_path / "source")
