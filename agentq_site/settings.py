@@ -195,6 +195,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 # Without a collectstatic run (tests, first try) files are served from the packages themselves.
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise warns about a missing folder
 WHITENOISE_USE_FINDERS = True
 if not (STATIC_ROOT / "staticfiles.json").exists():
     STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
