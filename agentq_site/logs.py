@@ -11,7 +11,7 @@ class JsonFormatter(logging.Formatter):
     """Control characters are escaped by JSON itself, so outside text cannot forge a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,

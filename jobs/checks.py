@@ -1,6 +1,7 @@
 """System checks for what the engine relies on: lease numbers that add up, database options, the SQLite in use."""
 
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -67,7 +68,7 @@ def sqlite_options(**_kwargs: Any) -> list[CheckMessage]:
 
 
 @register(Tags.database)
-def triggers_stand(databases: list[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
+def triggers_stand(*, databases: Sequence[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
     """The append-only and state rules are enforced by the database (A1, S2)."""
     found: list[CheckMessage] = []
     for alias in databases or []:

@@ -97,7 +97,8 @@ class Beat:
 def beat(job_id: int, *, worker: str, fence: int) -> Beat | None:
     """The lease runs anew from now; None when this worker no longer holds the job (L2)."""
     values = clock.lease(settings.AGENTQ_LEASE_SECONDS)
-    assignments, params = [], []
+    assignments: list[str] = []
+    params: list[Any] = []
     for name, value in values.items():
         assignments.append(f"{name} = {value.text if isinstance(value, Sql) else '%s'}")
         params += value.params if isinstance(value, Sql) else (value,)

@@ -41,7 +41,7 @@ def register(
     default = branch or facts.default_branch or facts.branches[0]
     if validate_branch(default) not in facts.branches:
         raise BranchUnknown(default)
-    values = {
+    values: dict[str, Any] = {
         "name": name,
         "location": str(Path(location).resolve()),
         "default_branch": default,

@@ -156,7 +156,8 @@ def _update_fenced(part: Update) -> tuple[str, list[Any]]:
 
 
 def _condition(model: type[Model], where: Values) -> tuple[str, list[Any]]:
-    tests, params = [], []
+    tests: list[str] = []
+    params: list[Any] = []
     columns = _columns(model)
     for name, value in where.items():
         if value is None:
@@ -195,6 +196,6 @@ def _slots(model: type[Model], values: Values) -> tuple[list[str], list[Any]]:
 def _columns(model: type[Model]) -> dict[str, tuple[str, str, Any]]:
     """Attribute name → column name, type for a cast, field."""
     return {
-        column.attname: (column.column, column.rel_db_type(connection) or "", column)
+        column.attname: (str(column.column), column.rel_db_type(connection) or "", column)
         for column in model._meta.concrete_fields
     }
