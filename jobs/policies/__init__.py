@@ -1,0 +1,1 @@
+"""Policy documents: their schema, how they are read, and the built-in version."""
