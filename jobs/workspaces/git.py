@@ -69,7 +69,8 @@ UPLOAD_PACK = (
 _SAFE_DIFF = dict.fromkeys(
     ("diff", "diff-files", "diff-index", "diff-tree", "log", "show"), ("--no-ext-diff", "--no-textconv")
 )
-_NO_SPACE = ("no space left on device", "disk quota exceeded")
+# The last is all git says when a file of a work tree cannot be written out; what it may not create reads otherwise.
+_NO_SPACE = ("no space left on device", "disk quota exceeded", "unable to write file")
 _BRANCH_FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(/|$)|(^|/)\.|\.$|/$|^[-/]")
 
 

@@ -16,6 +16,7 @@ DEFAULT_FILE_CAP = 10 * 1024 * 1024  # bytes
 _ADD_SECONDS = 600.0
 _LIST_CAP = 64 * 1024 * 1024  # bytes of path listing, about 500,000 paths
 _MAX_NOTES = 200
+_MAX_IGNORED = 50
 
 
 @dataclass(frozen=True)
@@ -152,10 +153,10 @@ def _notes(git: Git, oversized: list[tuple[bytes, int]]) -> tuple[Note, ...]:
         if path not in known:
             notes.append(Note("nested_repository" if path.endswith(b"/") else "not_stored", printable(path)))
     notes += _gitlink_notes(git)
-    notes += [Note("ignored", printable(path)) for path in _ignored(git)]
     if len(notes) > _MAX_NOTES:
         notes = [*notes[:_MAX_NOTES], Note("more", "", len(notes) - _MAX_NOTES)]
-    return tuple(notes)
+    # Ignored files lose nothing that was meant to be kept; a few names are enough.
+    return (*notes, *(Note("ignored", printable(path)) for path in _ignored(git)[:_MAX_IGNORED]))
 
 
 def _gitlink_notes(git: Git) -> list[Note]:
