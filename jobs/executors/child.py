@@ -30,7 +30,6 @@ def become(spec: dict[str, Any], outputs: list[int], keeper: int, tell: int) -> 
             os._exit(127)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.umask(0o022)
         step = "stdin"
         os.dup2(os.open(spec["stdin_path"] or os.devnull, os.O_RDONLY), 0)

@@ -95,6 +95,7 @@ class Keeper:
         os.set_blocking(hear, False)
         os.set_blocking(tell, False)
         signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])  # the starting thread may have blocked some
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: self.control.take("s", "terminated"))
         signal.signal(signal.SIGINT, signal.SIG_IGN)

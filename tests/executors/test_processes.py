@@ -1,14 +1,26 @@
 """Finding and ending the processes of one attempt by the token that they carry (L2, L3, X2)."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.executors.processes import alive, alive_job, make_token, read_stat, sweep, sweep_job
+from jobs.executors.processes import (
+    Prey,
+    alive,
+    alive_job,
+    freeze_and_kill,
+    make_token,
+    read_stat,
+    send,
+    sweep,
+    sweep_job,
+)
 
 Until = Callable[[Callable[[], Any]], Any]
 SITE = f"sweep{os.getpid()}"
@@ -71,6 +83,38 @@ def test_a_bystander_in_the_callers_own_session_is_left_alone(sleeper: Callable[
     assert read_stat(carrier.pid).session == os.getsid(0)
     assert sweep(token) == 1
     assert (carrier.wait(), bystander.poll()) == (-9, None)
+
+
+def test_the_callers_own_session_is_spared_also_when_its_leader_is_gone(tmp_path: Path, until: Until) -> None:
+    script = """
+import os, subprocess, sys, time
+from jobs.executors.processes import read_all_stats, sweep
+while os.getsid(0) in read_all_stats():
+    time.sleep(0.01)
+carrier = subprocess.Popen(["sleep", "1000"], env={"AGENTQ_TOKEN": "orphan:7:1", "PATH": os.environ["PATH"]})
+bystander = subprocess.Popen(["sleep", "1000"])
+swept = sweep("orphan:7:1")
+print(swept, carrier.wait(), bystander.poll(), flush=True)
+bystander.kill()
+"""
+    (tmp_path / "said").touch()
+    leader = ["sh", "-c", '"$0" -c "$1" > "$2" & exit 0', sys.executable, script, str(tmp_path / "said")]
+    subprocess.run(leader, start_new_session=True, check=True)
+    until(lambda: (tmp_path / "said").read_text().endswith("\n"))
+    assert (tmp_path / "said").read_text() == "1 -9 None\n"
+
+
+def test_a_signal_to_a_group_reaches_what_a_scan_missed(sleeper: Callable[..., Any]) -> None:
+    missed = sleeper(None)
+    assert freeze_and_kill(lambda: Prey({}, {missed.pid})) == set()
+    assert missed.wait(timeout=30) == -9
+
+
+def test_a_pid_that_another_process_got_since_is_left_alone(sleeper: Callable[..., Any]) -> None:
+    later = sleeper(None)
+    send(later.pid, read_stat(later.pid).start - 1, signal.SIGTERM)
+    send(later.pid, read_stat(later.pid).start, signal.SIGKILL)
+    assert later.wait() == -9
 
 
 def test_the_caller_is_never_its_own_prey() -> None:
