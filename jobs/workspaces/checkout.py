@@ -106,6 +106,20 @@ def clear_stale_locks(checkout: Checkout) -> tuple[str, ...]:
     return found
 
 
+def open_up(root: Path) -> None:
+    """Give the owner back the rights to read `root` and all below it, and to change its directories.
+
+    A program may take them off its own files; they would be neither stored nor removed then. Links stay as they are.
+    """
+    root.chmod(stat.S_IRWXU)
+    for folder, names, files in os.walk(root):  # top down: a directory is opened before it is entered
+        for inner in (Path(folder) / name for name in (*names, *files)):
+            mode = inner.lstat().st_mode
+            wanted = stat.S_IRWXU if stat.S_ISDIR(mode) else stat.S_IRUSR
+            if (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) and mode & wanted != wanted:
+                inner.chmod(stat.S_IMODE(mode) | wanted)
+
+
 @contextmanager
 def clean(mirror: Mirror, commit: str, parent: Path, *, label: str) -> Iterator[Checkout]:
     """A fresh work tree of `commit` without any `.git`, gone afterwards. Raises DiskFull, GitFailed.
@@ -180,18 +194,8 @@ def _discard(checkout: Checkout) -> None:
     try:
         shutil.rmtree(checkout.root)
     except PermissionError:
-        _make_writable(checkout.root)
+        open_up(checkout.root)
         shutil.rmtree(checkout.root)
-
-
-def _make_writable(root: Path) -> None:
-    """A program may have taken the rights off its own directories."""
-    root.chmod(stat.S_IRWXU)
-    for folder, names, _ in os.walk(root):  # top down: a directory is opened up before it is entered
-        for name in names:
-            inner = Path(folder) / name
-            if not inner.is_symlink():
-                inner.chmod(stat.S_IRWXU)
 
 
 def _is_real_directory(path: Path) -> bool:

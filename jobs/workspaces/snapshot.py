@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs import errors
-from jobs.workspaces.checkout import Checkout, verify_stored
+from jobs.workspaces.checkout import Checkout, open_up, verify_stored
 from jobs.workspaces.git import Git, clear_disk_errors, printable
 from jobs.workspaces.mirror import Base, Mirror
 
@@ -84,7 +84,10 @@ def take(
         else:
             git.run("read-tree", checkout.base.commit)
         oversized = _oversized(git, max_file_bytes)
-        _add(git, [path for path, _ in oversized])
+        if not _add(git, oversized):
+            open_up(checkout.tree)
+            oversized = _oversized(git, max_file_bytes)
+            _add(git, oversized)
         tree = git.text("write-tree")
         notes = _notes(git, oversized)
     commit = commit_result(mirror, tree, checkout.base.commit, message, identity, timestamp)
@@ -139,11 +142,13 @@ def _pending(git: Git) -> Iterable[bytes]:
     return listing.fields()
 
 
-def _add(git: Git, left_out: list[bytes]) -> None:
-    pathspecs = [b".", *(b":(top,exclude,literal)" + path for path in left_out)]
+def _add(git: Git, left_out: list[tuple[bytes, int]]) -> bool:
+    """Bring the index up to the work tree; False when git complained of a path it could not read or store."""
+    pathspecs = [b".", *(b":(top,exclude,literal)" + path for path, _ in left_out)]
     args = ("--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
     # Exit code 1: some paths could not be added; they show up as pending afterwards.
-    git.run("add", *args, stdin=b"\0".join(pathspecs) + b"\0", ok=(0, 1), seconds=_ADD_SECONDS)
+    added = git.run("add", *args, stdin=b"\0".join(pathspecs) + b"\0", ok=(0, 1), seconds=_ADD_SECONDS)
+    return added.exit_code == 0 and not added.complaints
 
 
 def _notes(git: Git, oversized: list[tuple[bytes, int]]) -> tuple[Note, ...]:

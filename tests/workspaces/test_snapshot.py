@@ -195,6 +195,35 @@ def test_ignored_files_are_noted_and_do_not_make_the_snapshot_incomplete(checkou
     assert stored.complete
 
 
+def test_files_whose_rights_a_program_took_away_are_stored_all_the_same(checkout, mirror, take):
+    (checkout.tree / "locked/inner").mkdir(parents=True)
+    (checkout.tree / "locked/inner/file").write_text("x\n")
+    (checkout.tree / "new.py").write_text("x\n")
+    (checkout.tree / "README.md").write_text("changed\n")
+    for path in ("new.py", "README.md", "locked/inner/file", "locked/inner", "locked", "src"):
+        (checkout.tree / path).chmod(0)
+    stored = take(checkout)
+
+    assert stored.notes == ()
+    assert status(mirror, stored, checkout.base) == {"README.md": "M", "locked/inner/file": "A", "new.py": "A"}
+
+
+def test_opening_up_gives_reading_rights_and_follows_no_link(tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o500)
+    root = tmp_path / "root"
+    (root / "inner").mkdir(parents=True)
+    (root / "inner/run.sh").write_text("x")
+    (root / "link").symlink_to(outside)
+    (root / "inner/run.sh").chmod(0o100)
+    (root / "inner").chmod(0)
+    checkouts.open_up(root)
+
+    assert (root / "inner/run.sh").stat().st_mode & 0o777 == 0o500
+    assert (root / "inner").stat().st_mode & 0o777 == 0o700
+    assert outside.stat().st_mode & 0o777 == 0o500
+
+
 def test_a_work_tree_replaced_by_a_link_is_refused(checkout, take, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
