@@ -3,6 +3,7 @@
 import os
 import secrets
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import environ
@@ -205,6 +206,7 @@ LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
 USE_TZ = True
 TIME_ZONE = "UTC"  # stored and computed; the viewer's own zone is applied when a page is shown (Z2)
+AGENTQ_VERSION = version("agentq")
 INSTANCE_NAME = env("AGENTQ_INSTANCE", default="local")
 
 LOGGING = {

@@ -1,17 +1,21 @@
 """The hash chain: how an event becomes a row, how other streams are written, how a chain is verified (A1)."""
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import CharField, Exists, OuterRef, QuerySet, Value
+from django.db.models.functions import Cast, Concat
 from django.utils import timezone
 
 from jobs.core.keys import canonical_json, sha256_hex
-from jobs.models import AuditEvent
+from jobs.models import AuditEvent, Job
 
+JOB = "job:"
 # Losing this many races for a stream's next number in a row means something else is wrong.
 ATTEMPTS_AT_A_SEQUENCE_NUMBER = 20
 
@@ -90,8 +94,10 @@ class Fault:
 
 
 def verify(stream: str) -> Fault | None:
-    """None when the stream's chain is whole; else its first fault."""
-    return next(_faults(AuditEvent.objects.filter(stream=stream).order_by("seq").iterator()), None)
+    """None when the stream's chain is whole and, for a job's, ends where the job says; else its first fault."""
+    faults = _faults(AuditEvent.objects.filter(stream=stream).order_by("seq").iterator())
+    jobs = Job.objects.filter(pk=stream.removeprefix(JOB)) if stream.startswith(JOB) else Job.objects.none()
+    return next(itertools.chain(faults, _wrong_ends(jobs)), None)
 
 
 def verify_all() -> tuple[int, list[Fault]]:
@@ -105,9 +111,21 @@ def verify_all() -> tuple[int, list[Fault]]:
             yield event
 
     first: dict[str, Fault] = {}
-    for fault in _faults(counted()):
+    for fault in itertools.chain(_faults(counted()), _wrong_ends(Job.objects.all())):
         first.setdefault(fault.stream, fault)
     return count, list(first.values())
+
+
+def _wrong_ends(jobs: QuerySet[Job]) -> Iterator[Fault]:
+    """Chains that lack their last event or have one too many: a chain alone cannot tell, the job's row can.
+
+    One statement, so that an event that is being written meanwhile is no fault.
+    """
+    events = AuditEvent.objects.filter(stream=Concat(Value(JOB), Cast(OuterRef("pk"), CharField())))
+    last = events.filter(seq=OuterRef("audit_seq"), hash=OuterRef("audit_head"))
+    later = events.filter(seq__gt=OuterRef("audit_seq"))
+    for job_id, seq in jobs.filter(~Exists(last) | Exists(later)).order_by("pk").values_list("pk", "audit_seq"):
+        yield Fault(f"{JOB}{job_id}", seq, "the job's row names another event as its last one")
 
 
 def _faults(events: Iterable[AuditEvent]) -> Iterator[Fault]:
@@ -125,7 +143,14 @@ def _misfit(event: AuditEvent, seq: int, head: str) -> str:
         return f"event {seq} is missing"
     if sha256_hex(event.body) != event.hash:
         return "the body does not match its hash"
-    body = json.loads(event.body)
+    try:
+        body = json.loads(event.body)
+        return _unlike(event, body, head)
+    except (ValueError, KeyError, TypeError):
+        return "the body is no audit event"
+
+
+def _unlike(event: AuditEvent, body: dict[str, Any], head: str) -> str:
     if body["prev"] != head:
         return "it does not follow the event before it"
     columns = (event.stream, event.seq, event.event, event.actor, event.at.isoformat(), event.version, event.to_state)
@@ -138,7 +163,7 @@ def _content(stream: str, head: str, seq: int, entry: Entry) -> dict[str, Any]:
         "stream": stream,
         "seq": seq,
         "prev": head,
-        "at": entry.at.isoformat(),
+        "at": _plain(entry.at),
         "event": entry.event,
         "actor": entry.actor,
         "reason": entry.reason,
@@ -152,4 +177,4 @@ def _content(stream: str, head: str, seq: int, entry: Entry) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.db import connection
+from django.utils import timezone
 
 from jobs.core.stages import Stage
 from jobs.core.states import State
@@ -85,6 +86,8 @@ def candidate(job_id: int) -> Candidate:
     if row is None:
         raise Job.DoesNotExist(f"There is no job J-{job_id}.")
     values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
+    # SQLite's own clock counts milliseconds: a job due a microsecond ago would not be due yet.
+    values["now"] = values["now"] or timezone.now()
     for name in ("next_run_at", "deadline", "created_at", "now"):
         values[name] = aware(values[name])
     for name in ("free_claim", "cancel_requested", "short", "batch_paused", "open_intent"):
@@ -128,7 +131,7 @@ _FROM_JOB = _COLUMNS[: -len(_JOINED)]
 @lru_cache
 def _text(vendor: str) -> str:
     postgresql = vendor == "postgresql"
-    now = "clock_timestamp()" if postgresql else "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now') AS \"now [timestamp]\""
+    now = "clock_timestamp()" if postgresql else "NULL"
     text = "::text" if postgresql else ""
     columns = ", ".join(f"j.{name}" for name in _FROM_JOB)
     return (

@@ -49,6 +49,8 @@ def pause(job_id: int, *, actor: str, reason: str = REQUESTED) -> State:
         if held.state is State.REVIEW:
             raise IllegalTransition(_("J-%(id)d waits for a person's decision and is not paused.") % {"id": job_id})
         try:
+            if held.state in ACTIVE and held.pause_requested and reason == BATCH_PAUSED:
+                return held.state  # resuming the batch must not undo what was asked of this job alone
             if held.state in ACTIVE:
                 return _flag(held, "pause_requested", reason, actor, reason)
             if held.state is State.PAUSED:

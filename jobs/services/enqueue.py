@@ -5,59 +5,33 @@ comes second gets the existing one and its state.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from jobs import history
-from jobs.core.keys import canonical_json, make_idempotency_key
+from jobs.core.keys import canonical_json
 from jobs.core.states import FINAL, Event, State
-from jobs.errors import BranchRefused, EnqueueRefused, WorkspaceError
-from jobs.models import AuditEvent, Batch, Job, Repository
-from jobs.payloads import add_reserved, validate
+from jobs.errors import EnqueueRefused
+from jobs.models import AuditEvent, Batch, Job
+from jobs.payloads import add_reserved
 from jobs.services import audit, policies, statement, transitions, workflows
 from jobs.services.audit import Entry
 from jobs.services.candidates import acts_outside
-from jobs.services.repositories import branch_commit
+from jobs.services.requests import Prepared, Preparing, Request, job_key
 from jobs.workflows.definition import WorkflowDefinition
 
 BULK = 200
-MAX_PRIORITY = 100
 UNLIMITED_SECONDS = 7 * 24 * 3600
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What somebody asks for. `payload` holds the action's own fields; `date` is the planned day (YYYY-MM-DD)."""
-
-    repo: str
-    branch: str
-    action: str
-    payload: Mapping[str, Any]
-    workflow_version: str | None = None
-    priority: int = 0
-    batch: str = ""
-    deadline: datetime | None = None
-    takeover_person: str = ""
-    date: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A request that passed every check, with the key that it will have."""
-
-    request: Request
-    repository: Repository
-    definition: WorkflowDefinition
-    payload: dict[str, Any]
-    key: str
-    line: int | None = None
+# PostgreSQL's code for "deadlock detected".
+DEADLOCK = "40P01"
+TRIES_AFTER_DEADLOCK = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,89 +72,30 @@ def again(job_id: int, *, reason: str, actor: str) -> Enqueued:
     definition = workflows.find(job.action, job.workflow.version)
     payload = add_reserved(_given(line[0]), again={"of": first, "n": len(line)})
     request = Request(job.repository.name, job.branch, job.action, payload, job.workflow.version, job.priority)
-    key = _key(job.repository, job.branch, definition, payload)
+    key = job_key(job.repository, job.branch, definition, payload)
     prepared = Prepared(request, job.repository, definition, payload, key, line=first)
     return store(prepared, actor=actor, reason=reason.strip()[:500])
 
 
 def prepare(request: Request) -> Prepared:
     """The request, checked against everything that can refuse it; reads only."""
-    return _Preparing()(request)
+    return Preparing()(request)
 
 
 def store(prepared: Prepared, *, actor: str, reason: str = "") -> Enqueued:
     """The prepared job exists, queued and audited, or the one that has its key already is named."""
-    with transaction.atomic():
-        row = _Rows().of(prepared, actor, reason)
-        enqueued = _insert(prepared, row)
-        if enqueued.created:
-            _wake()
-    return enqueued
+    (answer,) = _store_together([prepared], actor, reason)
+    if isinstance(answer, EnqueueRefused):
+        raise answer
+    return answer
 
 
 def enqueue_many(requests: Iterable[Request], *, actor: str) -> Iterator[Enqueued | EnqueueRefused]:
     """As `enqueue` for each request in turn, many to a transaction; a refused one does not stop the others."""
-    preparing, rows = _Preparing(), _Rows()
+    preparing = Preparing()
     for chunk in _chunks(requests):
         prepared = [_prepared_or_refusal(preparing, request) for request in chunk]
-        with transaction.atomic():
-            answers = [
-                each if isinstance(each, EnqueueRefused) else _insert(each, rows.of(each, actor, ""))
-                for each in prepared
-            ]
-            if any(isinstance(answer, Enqueued) and answer.created for answer in answers):
-                _wake()
-        yield from answers
-
-
-class _Preparing:
-    """Checks requests; remembers what it looked up, so that a thousand requests ask each thing once."""
-
-    def __init__(self) -> None:
-        self._repositories: dict[str, Repository] = {}
-        self._definitions: dict[tuple[str, str | None], WorkflowDefinition] = {}
-        self._commits: dict[tuple[int, str], str] = {}
-
-    def __call__(self, request: Request) -> Prepared:
-        repository = self._repository(request.repo.strip())
-        definition = self._definition(request.action, request.workflow_version)
-        _check_plan(request)
-        payload = validate(request.payload, definition.fields, argv_names=repository.commands)
-        commit = self._commit(repository, request.branch.strip())
-        payload = add_reserved(
-            payload,
-            base_sha=commit if "base_sha" in definition.identity else None,
-            date=(request.date or timezone.now().date().isoformat()) if "date" in definition.identity else None,
-        )
-        key = _key(repository, request.branch, definition, payload)
-        return Prepared(request, repository, definition, payload, key)
-
-    def _repository(self, name: str) -> Repository:
-        if name not in self._repositories:
-            found = Repository.objects.filter(name__iexact=name).first()
-            if found is None:
-                raise EnqueueRefused(
-                    _("There is no repository %(name)s. Register it first: manage.py register_repo NAME LOCATION.")
-                    % {"name": name},
-                    field="repo",
-                )
-            self._repositories[name] = found
-        return self._repositories[name]
-
-    def _definition(self, action: str, version: str | None) -> WorkflowDefinition:
-        if (action, version) not in self._definitions:
-            self._definitions[action, version] = workflows.find(action, version)
-        return self._definitions[action, version]
-
-    def _commit(self, repository: Repository, branch: str) -> str:
-        if (repository.pk, branch) not in self._commits:
-            try:
-                self._commits[repository.pk, branch] = branch_commit(repository, branch)
-            except BranchRefused as refusal:
-                raise EnqueueRefused(str(refusal), field="branch") from None
-            except WorkspaceError as refusal:
-                raise EnqueueRefused(str(refusal), field="repo") from None
-        return self._commits[repository.pk, branch]
+        yield from _store_together(prepared, actor)
 
 
 class _Rows:
@@ -303,38 +218,47 @@ def _chunks(requests: Iterable[Request]) -> Iterator[list[Request]]:
         yield chunk
 
 
-def _prepared_or_refusal(preparing: _Preparing, request: Request) -> Prepared | EnqueueRefused:
+def _store_together(
+    prepared: list[Prepared | EnqueueRefused], actor: str, reason: str = ""
+) -> list[Enqueued | EnqueueRefused]:
+    """One transaction. Two that store the same inputs in another order can lock each other out: PostgreSQL ends
+    one, which has stored nothing then and starts over."""
+    tries = 1
+    while True:
+        try:
+            return _store_once(prepared, actor, reason)
+        except OperationalError as error:
+            if tries == TRIES_AFTER_DEADLOCK or getattr(error.__cause__, "sqlstate", "") != DEADLOCK:
+                raise
+            tries += 1
+
+
+def _store_once(prepared: list[Prepared | EnqueueRefused], actor: str, reason: str) -> list[Enqueued | EnqueueRefused]:
+    rows = _Rows()
+    with transaction.atomic():
+        answers = [_stored_or_refusal(each, rows, actor, reason) for each in prepared]
+        if any(isinstance(answer, Enqueued) and answer.created for answer in answers):
+            _wake()
+    return answers
+
+
+def _stored_or_refusal(
+    each: Prepared | EnqueueRefused, rows: _Rows, actor: str, reason: str
+) -> Enqueued | EnqueueRefused:
+    if isinstance(each, EnqueueRefused):
+        return each
+    try:
+        row = rows.of(each, actor, reason)
+    except EnqueueRefused as refusal:  # its workflow's version is stored with other content
+        return refusal
+    return _insert(each, row)
+
+
+def _prepared_or_refusal(preparing: Preparing, request: Request) -> Prepared | EnqueueRefused:
     try:
         return preparing(request)
     except EnqueueRefused as refusal:
         return refusal
-
-
-def _check_plan(request: Request) -> None:
-    if abs(request.priority) > MAX_PRIORITY:
-        raise EnqueueRefused(
-            _("The priority must be between %(low)d and %(high)d.") % {"low": -MAX_PRIORITY, "high": MAX_PRIORITY},
-            field="priority",
-        )
-    if request.deadline and request.deadline <= timezone.now():
-        raise EnqueueRefused(_("The deadline has passed already."), field="deadline")
-    if request.date:
-        try:
-            date.fromisoformat(request.date)
-        except ValueError:
-            raise EnqueueRefused(_("The planned date must look like 2026-11-29."), field="date") from None
-    if len(request.batch) > 120:
-        raise EnqueueRefused(_("The name of a batch has at most 120 characters."), field="batch")
-
-
-def _key(repository: Repository, branch: str, definition: WorkflowDefinition, payload: Mapping[str, Any]) -> str:
-    return make_idempotency_key(
-        repo=repository.name,
-        branch=branch,
-        action=definition.name,
-        payload=payload,
-        workflow_version=definition.version,
-    )
 
 
 def _given(job: Job) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
-from jobs.core.claims import ClaimFacts, blockers
+from jobs.core.claims import HOLDS, ClaimFacts, blockers
 from jobs.core.keys import canonical_json, sha256_hex
 from jobs.core.stages import VERIFY_STAGES
 from jobs.core.states import ACTIVE, READY, Event, State
@@ -17,7 +18,7 @@ from jobs.errors import ClaimRefused, StaleJob
 from jobs.models import Attempt, Job, SideEffect
 from jobs.models.attempt import Outcome
 from jobs.services import clock, transitions
-from jobs.services.candidates import Candidate, candidate
+from jobs.services.candidates import Candidate, acts_outside, candidate, definition
 from jobs.services.statement import Insert, Sql, Update
 from jobs.services.transitions import Change, Held
 
@@ -27,21 +28,47 @@ ENGINE = "engine:lease"
 _READY = "state IN ('queued', 'failed_retryable')"
 _ACTIVE = "state IN ('running', 'verifying')"
 _OPEN_TO_CLAIM = (
-    " AND (charged < max_attempts OR free_claim)"
+    " AND (charged < max_attempts OR free_claim) AND seconds_spent < max_seconds"
     " AND (batch_id IS NULL OR NOT EXISTS"
     " (SELECT 1 FROM jobs_batch b WHERE b.id = batch_id AND b.paused_at IS NOT NULL))"
 )
 _ORDER = " ORDER BY priority DESC, next_run_at, id LIMIT 1"
 
 
-def reserve(cluster: str, queue: str) -> int | None:
-    """The best ready job is set aside for this cluster for some seconds; its id, or None when nothing is ready.
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A job that a cluster set aside; `max_seconds` bounds how long its attempt can take."""
+
+    job_id: int
+    max_seconds: int
+
+
+def reserve(cluster: str, queue: str) -> Reserved | None:
+    """The best ready job is set aside for this cluster for some seconds; None when nothing is ready.
 
     Not a right to run it: only the claim is. A reservation that lapses is merely a delay.
     """
     if connection.vendor == "postgresql":
         return _reserve_postgresql(cluster, queue)
     return _reserve_sqlite(cluster, queue)
+
+
+def still_reserved(job_ids: list[int], cluster: str) -> set[int]:
+    """Which of these jobs this cluster set aside and no worker has claimed yet."""
+    jobs = Job.objects.filter(pk__in=job_ids, reserved_by=cluster, state__in=READY)
+    return set(jobs.values_list("pk", flat=True))
+
+
+def short_ready(queue: str) -> int | None:
+    """The best ready job whose workflow is short and that nobody set aside, for a worker that goes on by itself."""
+    now = clock.now()
+    jobs = Job.objects.filter(queue=queue, state__in=READY, short=True, next_run_at__lte=now, reserved_by="")
+    return jobs.order_by("-priority", "next_run_at", "pk").values_list("pk", flat=True).first()
+
+
+def ready_count(queue: str) -> int:
+    """Jobs that wait in this queue, due or not."""
+    return Job.objects.filter(queue=queue, state__in=READY).count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +84,17 @@ def claim(job_id: int, *, worker: str, at: datetime | None = None) -> Claimed:
     """This worker holds the job: fence + 1, attempt open, lease running, audited.
 
     Raises ClaimRefused with the first blocker's code, or StaleJob when another was faster. A refusal gives the
-    reservation back.
+    reservation back; a job that no claim can take any more waits for a person at once, not at the queue's head.
     """
     job = candidate(job_id)
     at = at or job.now
-    if found := blockers(facts(job), at):
-        unreserve(job_id, job.reserved_by)
-        raise ClaimRefused(found[0].code)
     held = _held(job)
+    if found := blockers(facts(job), at):
+        if job.state in READY and (reason := HOLDS.get(found[0].code)):
+            transitions.transition(held, Event.HOLD, actor=ENGINE, at=at, reason=reason)
+        else:
+            unreserve(job_id, job.reserved_by)
+        raise ClaimRefused(found[0].code)
     values = {
         "fence": job.fence + 1,
         "charged": job.charged if job.free_claim else job.charged + 1,
@@ -114,7 +144,7 @@ def beat(job_id: int, *, worker: str, fence: int) -> Beat | None:
 
 def surrender(job_id: int, *, worker: str, fence: int) -> bool:
     """The lease is over at once, by its holder, who has proven that nothing of the attempt lives; True when it held."""
-    ended = {"lease_expires_at": timezone.now(), "lease_until": 0.0}
+    ended = {"lease_expires_at": Now(), "lease_until": 0.0}
     return bool(Job.objects.filter(pk=job_id, lease_owner=worker, fence=fence, state__in=ACTIVE).update(**ended))
 
 
@@ -137,9 +167,9 @@ def expire(job_id: int, *, at: datetime | None = None) -> State | None:
     """
     at = at or clock.now()
     held = transitions.load(job_id)
-    if held.state not in ACTIVE or not _is_over(job_id):
+    if held.state not in ACTIVE:
         return None
-    row = Job.objects.values("seconds_spent", "lease_owner").get(pk=job_id)
+    row = Job.objects.values("seconds_spent", "lease_owner", "workflow_id").get(pk=job_id)
     attempt = Attempt.objects.get(job_id=job_id, fence=held.fence)
     held = replace(held, policy=attempt.policy_number)
     spent = max(0.0, (at - attempt.started_at).total_seconds())
@@ -157,18 +187,24 @@ def expire(job_id: int, *, at: datetime | None = None) -> State | None:
             "failure_code": "lease_expired",
         },
         also=[Update(SideEffect, {"outcome": "unknown", "settled_at": at}, {"job_id": job_id, "outcome": ""})],
+        only_if=clock.lapsed(),  # a beat that came first keeps the lease
     )
     try:
-        event, reason = expiry(held)
+        event, reason = expiry(held, outside=acts_outside(definition(row["workflow_id"])))
         return transitions.transition(held, event, actor=ENGINE, at=at, reason=reason, change=change).state
     except StaleJob:
         return None
 
 
-def expiry(held: Held) -> tuple[Event, str]:
-    """What an expired lease means for this job before its flags are read; they win over both (L3)."""
+def expiry(held: Held, *, outside: bool) -> tuple[Event, str]:
+    """What an expired lease means for this job before its flags are read; they win over all of it (L3).
+
+    An executor that itself acts outside may have acted before it died: it never runs again by itself (X2).
+    """
     if held.flags.open_intent or held.cancel_requested or held.pause_requested:
         return Event.EXPIRE, "lease_expired"
+    if outside:
+        return Event.HOLD, "side_effect_unknown"
     if held.crashes + 1 >= CRASHES_BEFORE_REVIEW:
         return Event.HOLD, "crashed_twice"
     if held.charged >= held.max_attempts and not held.free_claim:
@@ -260,34 +296,27 @@ def _attempt(job: Candidate, worker: str, at: datetime) -> Insert:
     return Insert(Attempt, values)
 
 
-def _is_over(job_id: int) -> bool:
-    over = clock.lapsed()
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT 1 FROM jobs_job WHERE id = %s AND {over.text}", [job_id, *over.params])
-        return cursor.fetchone() is not None
-
-
-def _reserve_postgresql(cluster: str, queue: str) -> int | None:
+def _reserve_postgresql(cluster: str, queue: str) -> Reserved | None:
     text = (
         "UPDATE jobs_job SET reserved_by = %s, reserved_until = clock_timestamp() + make_interval(secs => %s)"
         f" WHERE id = (SELECT id FROM jobs_job WHERE queue = %s AND {_READY} AND next_run_at <= clock_timestamp()"
         " AND (reserved_until IS NULL OR reserved_until <= clock_timestamp())"
         f" AND (deadline IS NULL OR deadline > clock_timestamp()){_OPEN_TO_CLAIM}{_ORDER} FOR UPDATE SKIP LOCKED)"
-        " RETURNING id"
+        " RETURNING id, max_seconds"
     )
     with connection.cursor() as cursor:
         cursor.execute(text, [cluster, settings.AGENTQ_RESERVATION_SECONDS, queue])
         row = cursor.fetchone()
-    return None if row is None else int(row[0])
+    return None if row is None else Reserved(row[0], row[1])
 
 
-def _reserve_sqlite(cluster: str, queue: str) -> int | None:
+def _reserve_sqlite(cluster: str, queue: str) -> Reserved | None:
     now = timezone.now()
     until = now + timedelta(seconds=settings.AGENTQ_RESERVATION_SECONDS)
     # A reservation further ahead than any can be was made before the clock was set back: it does not count.
     free = "(reserved_until IS NULL OR reserved_until <= %s OR reserved_until > %s)"
     pick = (
-        f"SELECT id, version FROM jobs_job WHERE queue = %s AND {_READY} AND next_run_at <= %s AND {free}"
+        f"SELECT id, max_seconds, version FROM jobs_job WHERE queue = %s AND {_READY} AND next_run_at <= %s AND {free}"
         f" AND (deadline IS NULL OR deadline > %s){_OPEN_TO_CLAIM}{_ORDER}"
     )
     moment, limit = (connection.ops.adapt_datetimefield_value(value) for value in (now, until))
@@ -299,6 +328,6 @@ def _reserve_sqlite(cluster: str, queue: str) -> int | None:
         cursor.execute(
             "UPDATE jobs_job SET reserved_by = %s, reserved_until = %s"
             f" WHERE id = %s AND version = %s AND {_READY} AND {free}",
-            [cluster, limit, row[0], row[1], moment, limit],
+            [cluster, limit, row[0], row[2], moment, limit],
         )
-        return int(row[0]) if cursor.rowcount == 1 else None
+        return Reserved(row[0], row[1]) if cursor.rowcount == 1 else None

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 from django.db.models import F, Q
 
+from jobs.core.claims import unconfirmed
 from jobs.core.states import READY, Event, State
 from jobs.errors import StaleJob
 from jobs.models import Job, SideEffect, WorkerNode
 from jobs.models.side_effect import OPEN_OUTCOMES
+from jobs.models.workflow_version import Risk
 from jobs.services import clock, leases, nodes, policies, transitions
+from jobs.services.candidates import candidate
 
 ACTOR = "engine:reconcile"
+AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,18 @@ def _hold_unclaimable() -> int:
     )
     held = 0
     for reason, jobs in reasons:
-        for job_id in jobs.values_list("pk", flat=True)[:1000]:
+        for job_id in jobs.values_list("pk", flat=True)[:AT_ONCE]:
             held += _hold(job_id, reason)
+    return held + _hold_unconfirmed()
+
+
+def _hold_unconfirmed() -> int:
+    """What was confirmed is no longer what would run: the policy moved on, for example (X3)."""
+    jobs = Job.objects.filter(state__in=READY, risk=Risk.EXTERNAL)
+    held = 0
+    for job_id in jobs.values_list("pk", flat=True)[:AT_ONCE]:
+        if unconfirmed(leases.facts(candidate(job_id))):
+            held += _hold(job_id, "confirm")
     return held
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from pydantic import ValidationError
 
 from jobs.errors import AgentQError, BranchUnknown
 from jobs.models import Repository
@@ -15,9 +16,15 @@ from jobs.workflows.definition import Check
 from jobs.workspaces.git import Git, validate_branch
 from jobs.workspaces.source import SourceFacts, inspect_source, locate
 
+MAX_LOCATION = 1000
+
 
 class RegistrationRefused(AgentQError):
     """The repository was not registered."""
+
+
+class NameTaken(RegistrationRefused):
+    """A repository of this name is registered already."""
 
 
 def register(
@@ -35,22 +42,26 @@ def register(
     and commands or checks that are no argument lists. The repository's files are not touched.
     """
     name = name.strip()
-    if not name or len(name) > 200 or any(ord(character) < 32 for character in name):
-        raise RegistrationRefused(_("A repository needs a name of 1 to 200 characters without control characters."))
+    # A "|" would make two different outside acts share a key (K3).
+    if not name or len(name) > 200 or not name.isprintable() or "|" in name:
+        raise RegistrationRefused(
+            _("A repository needs a name of 1 to 200 characters, without control characters and without '|'.")
+        )
     facts = inspect_source(location)
     default = branch or facts.default_branch or facts.branches[0]
     if validate_branch(default) not in facts.branches:
         raise BranchUnknown(default)
     values: dict[str, Any] = {
         "name": name,
-        "location": str(Path(location).resolve()),
+        "location": _location(location),
         "default_branch": default,
         "commands": {key: _argv(key, argv) for key, argv in (commands or {}).items()},
-        "checks": [Check.model_validate(dict(check)).model_dump(mode="json") for check in checks],
+        "checks": [_check(check) for check in checks],
         "created_at": timezone.now(),
     }
     try:
         with transaction.atomic():
+            _refuse_taken(name)
             repository = Repository.objects.create(**values)
             audit.note(
                 f"repository:{repository.pk}",
@@ -61,13 +72,23 @@ def register(
                 commands=sorted(values["commands"]),
                 checks=[check["name"] for check in values["checks"]],
             )
-    except IntegrityError:
-        taken = Repository.objects.filter(name__iexact=name).values_list("name", flat=True).first()
-        raise RegistrationRefused(
-            _("A repository named %(taken)s is registered already; names that differ by case only are one name.")
-            % {"taken": taken or name}
-        ) from None
+    except IntegrityError:  # another process took the name a moment ago
+        _refuse_taken(name)
+        raise
     return repository, facts
+
+
+def find(name: str) -> Repository | None:
+    """The repository of this name. Spaces around it and its case do not count, as in a job's key (K1)."""
+    name = name.strip()
+    found = Repository.objects.filter(name=name).first()
+    if found is not None:
+        return found
+    # In Python, as in the key: databases differ about the case of letters beyond ASCII.
+    for pk, known in Repository.objects.values_list("pk", "name"):
+        if known.lower() == name.lower():
+            return Repository.objects.get(pk=pk)
+    return None
 
 
 def branch_commit(repository: Repository, branch: str) -> str:
@@ -80,8 +101,47 @@ def branch_commit(repository: Repository, branch: str) -> str:
     return commit
 
 
+def _refuse_taken(name: str) -> None:
+    taken = find(name)
+    if taken is not None:
+        raise NameTaken(
+            _("A repository named %(taken)s is registered already; names that differ by case only are one name.")
+            % {"taken": taken.name}
+        )
+
+
+def _location(location: str) -> str:
+    path = str(Path(location).resolve())
+    if len(path) > MAX_LOCATION or not _storable(path):
+        raise RegistrationRefused(
+            _("The path must be UTF-8 text of at most %(most)d characters; move the repository or link to it.")
+            % {"most": MAX_LOCATION}
+        )
+    return path
+
+
 def _argv(name: str, argv: Sequence[str]) -> list[str]:
     words = [argv] if isinstance(argv, str) else list(argv)
-    if not words or not all(isinstance(word, str) and "\0" not in word for word in words) or not words[0]:
-        raise RegistrationRefused(_("The command %(name)s must be a list of words.") % {"name": name})
+    if not name.strip() or len(name) > 100 or not name.isprintable():
+        raise RegistrationRefused(_("A command needs a name of 1 to 100 characters without control characters."))
+    if not words or not all(isinstance(word, str) and _storable(word) for word in words) or not words[0]:
+        raise RegistrationRefused(
+            _("The command %(name)s must be a list of words, the program first, in UTF-8 without NUL.") % {"name": name}
+        )
     return words
+
+
+def _check(check: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return Check.model_validate(dict(check)).model_dump(mode="json")
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RegistrationRefused(
+            _("The check %(name)s cannot be used: %(key)s: %(why)s.")
+            % {"name": check.get("name", ""), "key": first["loc"][0] if first["loc"] else "", "why": first["msg"]}
+        ) from None
+
+
+def _storable(text: str) -> bool:
+    """Whether both databases can keep it as it is."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

@@ -6,20 +6,23 @@ when either moved, it is refused as stale. Grants raise the job's own maxima in 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
+from django.db import transaction
 from django.utils.translation import gettext as _
 
 from jobs.core import cases
+from jobs.core.claims import past, unconfirmed
 from jobs.core.keys import sha256_hex
 from jobs.core.stages import Stage
-from jobs.core.states import Event
+from jobs.core.states import Event, State
 from jobs.errors import DecisionRefused, StaleJob
 from jobs.models import Checkpoint, Job, ReviewCase, ReviewDecision, SideEffect
 from jobs.models.side_effect import OPEN_OUTCOMES
 from jobs.services import clock, policies, transitions
 from jobs.services.candidates import candidate
-from jobs.services.leases import confirmation_digest
+from jobs.services.leases import ENGINE, confirmation_digest, facts
 from jobs.services.statement import Insert, Update
 from jobs.services.transitions import Change, Held
 
@@ -30,13 +33,14 @@ FREE_CLAIM = (Event.APPROVE, Event.RESOLVE, Event.CONFIRM)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`grants`: attempts, seconds, tokens to add. `note`: at most 4 KiB for the stage named. `outcome` and
-    `reference` belong to resolve."""
+    """`grants`: attempts, seconds, tokens to add; `deadline`: a later one. `note`: at most 4 KiB for the stage
+    named. `outcome` and `reference` belong to resolve."""
 
     event: Event
     reason: str
     job_version: int
     grants: Mapping[str, int] | None = None
+    deadline: datetime | None = None
     note: str = ""
     stage: Stage | None = None
     outcome: str = ""
@@ -46,6 +50,8 @@ class Decision:
 def decide(case_id: int, decision: Decision, *, actor: str) -> Held:
     """The job goes on (or ends) as decided, the decision is stored, all in one transaction.
 
+    What a decision queues can be claimed: it is refused while a budget or the deadline would forbid that. A job
+    whose executor acts outside and that nobody confirmed as it is now goes straight on to that case (X3).
     Raises DecisionRefused with what is missing, StaleJob when the job moved since it was read.
     """
     case = ReviewCase.objects.select_related("job").filter(pk=case_id).first()
@@ -54,25 +60,34 @@ def decide(case_id: int, decision: Decision, *, actor: str) -> Held:
     held = transitions.load(case.job_id, policy=policies.active().number)
     _check(case, held, decision)
     at = clock.now()
-    values = _grants(case.job, decision.grants or {})
-    _check_claimable(held, decision, values)
-    if decision.event in FREE_CLAIM:
-        values["free_claim"] = True
-    if decision.event not in cases.ENDING:
-        values |= {
-            "next_stage": cases.next_stage(decision.event, current=Stage(case.job.next_stage), named=decision.stage)
-        }
-        values |= {"next_run_at": at, "crashes": 0}
-    if decision.event is Event.CONFIRM:
-        job = candidate(case.job_id)
-        values["confirmed_digest"] = confirmation_digest(job.payload, job.workflow_digest, job.policy_number)
+    values = {} if decision.event in cases.ENDING else _queues(case.job, decision, at)
     also: list[Insert | Update] = [_row(case, held, decision, actor, at)]
     if decision.event is Event.APPROVE:
-        also.append(_inspected(case.job, held, at))
+        also += _inspected(case.job, held, at)
     if decision.event is Event.RESOLVE:
         also += _resolved(held, decision, actor, at)
     change = Change(job=values, facts=_facts(case, decision), also=also)
-    return transitions.transition(held, decision.event, actor=actor, at=at, reason=decision.reason, change=change)
+    with transaction.atomic():
+        held = transitions.transition(held, decision.event, actor=actor, at=at, reason=decision.reason, change=change)
+        if held.state is State.QUEUED and unconfirmed(facts(candidate(held.id))):
+            held = transitions.transition(held, Event.HOLD, actor=ENGINE, at=at, reason="confirm")
+    return held
+
+
+def _queues(job: Job, decision: Decision, at: datetime) -> dict[str, Any]:
+    """Columns of a job that goes back to the queue. Refuses while it could not be claimed there."""
+    stage = cases.next_stage(decision.event, current=Stage(job.next_stage), named=decision.stage)
+    values = _grants(job, decision)
+    _check_claimable(job, decision, values, at)
+    values |= {"next_stage": stage, "next_run_at": at, "crashes": 0}
+    if decision.event in FREE_CLAIM:
+        values["free_claim"] = True
+    if stage is not Stage.DELIVER:
+        values["result_digest"] = ""  # the result that it named is about to be made anew
+    if decision.event is Event.CONFIRM:
+        now = candidate(job.pk)
+        values["confirmed_digest"] = confirmation_digest(now.payload, now.workflow_digest, now.policy_number)
+    return values
 
 
 def _check(case: ReviewCase, held: Held, decision: Decision) -> None:
@@ -88,19 +103,29 @@ def _check(case: ReviewCase, held: Held, decision: Decision) -> None:
         raise DecisionRefused(_("Say whether it happened, and name where you saw that."))
 
 
-def _check_claimable(held: Held, decision: Decision, values: Mapping[str, Any]) -> None:
-    if decision.event not in cases.CHARGED:
-        return
-    if held.charged >= values.get("max_attempts", held.max_attempts):
+def _check_claimable(job: Job, decision: Decision, values: Mapping[str, Any], at: datetime) -> None:
+    free = decision.event in FREE_CLAIM or job.free_claim
+    if job.charged >= values.get("max_attempts", job.max_attempts) and not free:
         raise DecisionRefused(
             _("All %(max)d attempts are used up. Grant at least one more with this decision.")
-            % {"max": held.max_attempts}
+            % {"max": job.max_attempts}
         )
+    if job.seconds_spent >= values.get("max_seconds", job.max_seconds):
+        raise DecisionRefused(
+            _("All %(max)d seconds of working time are used up. Grant more with this decision.")
+            % {"max": job.max_seconds}
+        )
+    if past(values.get("deadline", job.deadline), at):
+        raise DecisionRefused(_("The deadline has passed. Give a later one with this decision."))
 
 
-def _grants(job: Job, grants: Mapping[str, int]) -> dict[str, Any]:
+def _grants(job: Job, decision: Decision) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name, amount in grants.items():
+    if decision.deadline is not None:
+        if job.deadline is None or decision.deadline <= job.deadline:
+            raise DecisionRefused(_("A new deadline must be later than the one the job has."))
+        values["deadline"] = decision.deadline
+    for name, amount in (decision.grants or {}).items():
         if name not in GRANTS or amount < 0:
             raise DecisionRefused(_("Grants are positive numbers of: %(names)s.") % {"names": ", ".join(GRANTS)})
         current = getattr(job, GRANTS[name])
@@ -118,7 +143,7 @@ def _row(case: ReviewCase, held: Held, decision: Decision, actor: str, at: Any) 
         "reason": decision.reason.strip()[:500],
         "note": decision.note,
         "stage": (decision.stage or Stage.MODIFY) if decision.event is Event.REQUEST_CHANGES else "",
-        "grants": dict(decision.grants or {}),
+        "grants": _granted(decision),
         "job_version": held.version,
         "result_digest": held.result_digest,
         "policy_number": held.policy,
@@ -127,8 +152,10 @@ def _row(case: ReviewCase, held: Held, decision: Decision, actor: str, at: Any) 
     return Insert(ReviewDecision, values)
 
 
-def _inspected(job: Job, held: Held, at: Any) -> Insert:
-    """Approving stands for the inspection: deliver starts from here."""
+def _inspected(job: Job, held: Held, at: Any) -> list[Insert]:
+    """Approving stands for the inspection, where that did not end well by itself: deliver starts from here."""
+    if Checkpoint.objects.filter(job_id=job.pk, fence=held.fence, stage=Stage.INSPECT).exists():
+        return []
     newest = Checkpoint.objects.filter(job_id=job.pk).order_by("-id").values("output_digest").first()
     values = {
         "job_id": job.pk,
@@ -141,7 +168,7 @@ def _inspected(job: Job, held: Held, at: Any) -> Insert:
         "seconds": 0.0,
         "created_at": at,
     }
-    return Insert(Checkpoint, values)
+    return [Insert(Checkpoint, values)]
 
 
 def _resolved(held: Held, decision: Decision, actor: str, at: Any) -> list[Insert | Update]:
@@ -156,9 +183,16 @@ def _resolved(held: Held, decision: Decision, actor: str, at: Any) -> list[Inser
 
 
 def _facts(case: ReviewCase, decision: Decision) -> dict[str, Any]:
-    facts: dict[str, Any] = {"case": case.pk, "grants": dict(decision.grants or {})}
+    facts: dict[str, Any] = {"case": case.pk, "grants": _granted(decision)}
     if decision.note:
         facts["note_digest"] = sha256_hex(decision.note)
     if decision.outcome:
         facts["outcome"] = decision.outcome
     return facts
+
+
+def _granted(decision: Decision) -> dict[str, Any]:
+    granted: dict[str, Any] = dict(decision.grants or {})
+    if decision.deadline is not None:
+        granted["deadline"] = decision.deadline.astimezone(UTC).isoformat()
+    return granted

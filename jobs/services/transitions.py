@@ -19,7 +19,7 @@ from jobs.models.attempt import Outcome
 from jobs.models.side_effect import OPEN_OUTCOMES
 from jobs.services import audit, statement
 from jobs.services.audit import Entry
-from jobs.services.statement import Insert, Update, Write
+from jobs.services.statement import Insert, Sql, Update, Write
 
 ENDED_AS = {
     Event.ACCEPT: Outcome.ACCEPTED,
@@ -72,17 +72,17 @@ class Change:
     attempt: Mapping[str, Any] = field(default_factory=dict)
     also: Sequence[Insert | Update] = ()
     before: Sequence[Entry] = ()  # audited first, in the same write: a checkpoint, an intent's fate
+    only_if: Sql | None = None  # a condition over jobs_job that must hold at the moment of the write
 
 
 def load(job_id: int, *, policy: int = 0, worker: str = "") -> Held:
     """The job as it stands. Raises Job.DoesNotExist. `policy` is the version that the next events will name."""
     row = Job.objects.values(*_COLUMNS).get(pk=job_id)
     row["state"] = State(row["state"])
-    intents = SideEffect.objects.filter(job_id=job_id, outcome__in=OPEN_OUTCOMES).exists()
     charged = row["state"] in ACTIVE and bool(
         Attempt.objects.filter(job_id=job_id, fence=row["fence"], charged=True).exists()
     )
-    return Held(**row, open_intent=intents, policy=policy, worker=worker, attempt_charged=charged)
+    return Held(**row, open_intent=_has_open_intent(job_id), policy=policy, worker=worker, attempt_charged=charged)
 
 
 def transition(
@@ -95,6 +95,7 @@ def transition(
     `held.worker` is set).
     """
     while True:
+        _require_legal(held, event)
         happened, why = _happens(held, event, reason)
         written = _write(held, happened, actor, at, why, change or Change())
         if written is not None:
@@ -111,8 +112,14 @@ def record(
         whole = replace(entry, policy=held.policy or None, set=_audited(values) | dict(entry.set))
         rows, head, seq = audit.chain(f"job:{held.id}", held.audit_head, held.audit_seq, [whole])
         if statement.run(Write(_fence(held), {**values, "audit_seq": seq, "audit_head": head}, rows, also)):
-            return replace(_refreshed(held, values), audit_seq=seq, audit_head=head)
+            return replace(_refreshed(held, values, also), audit_seq=seq, audit_head=head)
         held = _again(held)
+
+
+def _require_legal(held: Held, event: Event) -> None:
+    """Asked before the flags are: they turn a legal event into another one, never an illegal event into a legal one."""
+    if (held.state, event) not in TRANSITIONS:
+        raise IllegalTransition(f"Job J-{held.id} is {held.state}: {event} is not possible from there.")
 
 
 def _happens(held: Held, event: Event, reason: str) -> tuple[Event, str]:
@@ -127,9 +134,7 @@ def _happens(held: Held, event: Event, reason: str) -> tuple[Event, str]:
 
 
 def _write(held: Held, event: Event, actor: str, at: datetime, reason: str, change: Change) -> Held | None:
-    target = TRANSITIONS.get((held.state, event))
-    if target is None:
-        raise IllegalTransition(f"Job J-{held.id} is {held.state}: {event} is not possible from there.")
+    target = TRANSITIONS[held.state, event]
     values = {**_follows(held, event, target, at, reason, change), "state": target, "version": held.version + 1}
     entry = Entry(
         event,
@@ -146,9 +151,10 @@ def _write(held: Held, event: Event, actor: str, at: datetime, reason: str, chan
     rows, head, seq = audit.chain(f"job:{held.id}", held.audit_head, held.audit_seq, [*change.before, entry])
     values |= {"audit_seq": seq, "audit_head": head}
     also = [*change.also, *_belongs(held, event, target, at, reason, change, values)]
-    if not statement.run(Write(_fence(held), values, rows, also)):
+    where = _fence(held) | ({"only_if": change.only_if} if change.only_if else {})
+    if not statement.run(Write(where, values, rows, also)):
         return None
-    return _refreshed(held, values)
+    return _refreshed(held, values, also)
 
 
 def _follows(held: Held, event: Event, target: State, at: datetime, reason: str, change: Change) -> dict[str, Any]:
@@ -165,7 +171,8 @@ def _follows(held: Held, event: Event, target: State, at: datetime, reason: str,
     if target is State.PAUSED:
         values["pause_reason"] = reason or "requested"
     if target is State.REVIEW or target is State.FAILED_TERMINAL:
-        values["stop_reason"] = reason or event
+        # A person's reason is a sentence, which the audit keeps; the column holds codes.
+        values["stop_reason"] = event if held.state is State.REVIEW else reason[:64] or event
     elif target in READY and held.state is State.REVIEW:
         values["stop_reason"] = ""
     if target in FINAL:
@@ -229,9 +236,15 @@ def _fence(held: Held) -> dict[str, Any]:
     return where | ({"lease_owner": held.worker} if held.worker else {})
 
 
-def _refreshed(held: Held, values: Mapping[str, Any]) -> Held:
+def _refreshed(held: Held, values: Mapping[str, Any], also: Sequence[Insert | Update]) -> Held:
     known = {name: value for name, value in values.items() if name in _REFRESHED}
+    if any(part.model is SideEffect for part in also):
+        known["open_intent"] = _has_open_intent(held.id)
     return replace(held, **known)
+
+
+def _has_open_intent(job_id: int) -> bool:
+    return SideEffect.objects.filter(job_id=job_id, outcome__in=OPEN_OUTCOMES).exists()
 
 
 def _audited(values: Mapping[str, Any]) -> dict[str, Any]:

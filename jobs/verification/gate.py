@@ -21,6 +21,7 @@ from jobs.workspaces.snapshot import Snapshot
 
 Expects = Literal["diff", "diff_or_none", "report"]
 Scan = Callable[[Iterable[AddedLine]], Sequence[Any]]
+OWN_CHECKS = frozenset({"diff", "paths", "whitespace", "secrets"})
 _WHITESPACE_CAP = 256 * 1024  # bytes of complaints that are kept
 _LINKS_CAP = 16 * 1024 * 1024  # bytes of symlink targets
 _WORDS = {"A": "tests_added", "D": "tests_deleted"}
@@ -64,6 +65,7 @@ class GateResult:
 
     passed: bool
     checks: tuple[Check, ...]
+    failed: tuple[Check, ...]
     digest: str
     changes: tuple[Change, ...]
     hits: tuple[Hit, ...]
@@ -81,6 +83,21 @@ def verify(request: GateRequest) -> GateResult:
     """
     gate = _Gate(request)
     gate.inspect()
+    gate.run_programs()
+    return gate.result()
+
+
+def inspect(request: GateRequest) -> GateResult:
+    """The part of `verify` that runs no program: diff, paths, whitespace, secrets (the names in OWN_CHECKS)."""
+    gate = _Gate(request)
+    gate.inspect()
+    return gate.result()
+
+
+def run_programs(request: GateRequest) -> GateResult:
+    """The part of `verify` that runs the registered programs: tests, then static checks."""
+    gate = _Gate(request)
+    gate.note_test_changes()
     gate.run_programs()
     return gate.result()
 
@@ -112,6 +129,14 @@ class _Gate:
         if request.scan is not None:
             self._secrets(request.scan)
 
+    def note_test_changes(self) -> None:
+        request = self.request
+        try:
+            changes = changed_paths(request.mirror, request.base.commit, request.snapshot.commit)
+        except errors.GitOutputTooLarge:
+            return  # inspect says so
+        self.tests = changed_tests(changes, request.test_files)
+
     def run_programs(self) -> None:
         request = self.request
         rooms = Rooms(request.mirror, request.work, request.output, request.env, request.run, request.label)
@@ -125,9 +150,11 @@ class _Gate:
 
     def result(self) -> GateResult:
         request = self.request
+        failed = tuple(check for check in self.checks if not self._holds(check))
         return GateResult(
-            passed=self.stopped is None and all(self._holds(check) for check in self.checks),
+            passed=self.stopped is None and not failed,
             checks=tuple(self.checks),
+            failed=failed,
             digest=result_digest(
                 base_tree=request.base.tree,
                 snapshot_tree=request.snapshot.tree,

@@ -1,0 +1,111 @@
+"""Read, plan and modify: the stages in which the executor works on a private clone."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from jobs import executors
+from jobs.core.adapters.runs import EndedRun
+from jobs.core.keys import canonical_json, sha256_hex
+from jobs.core.stages import Stage
+from jobs.errors import BranchUnknown, GitFailed, LeaseLost, WorkflowRefused
+from jobs.executors.base import StageContext, StageResult
+from jobs.executors.outputs import tail
+from jobs.worker import workspace
+from jobs.worker.outcomes import Done, Failure, StageFailed, StageStopped
+from jobs.workflows.inputs import stage_inputs
+
+if TYPE_CHECKING:
+    from jobs.worker.attempt import Attempt
+
+TAIL_BYTES = 16 * 1024
+
+
+def read(attempt: "Attempt") -> Done:
+    """The base is fixed: the commit that identity named, else the branch as it is now."""
+    attempt.base, attempt.snapshot = _resolve(attempt), ""
+    _run(attempt, Stage.READ)
+    settled = {"base_commit": attempt.base.commit, "base_tree": attempt.base.tree, "snapshot": ""}
+    return Done(attempt.base.tree, job=settled)
+
+
+def plan(attempt: "Attempt") -> Done:
+    """What will be run is on record by digest, and is still allowed."""
+    result = _run(attempt, Stage.PLAN)
+    return Done(str(result.facts.get("inputs_digest") or sha256_hex(canonical_json(_inputs(attempt)))))
+
+
+def modify(attempt: "Attempt") -> Done:
+    """The executor ran to its proper end and its work is a snapshot in the mirror."""
+    result = _run(attempt, Stage.MODIFY)
+    snapshot = workspace.keep(attempt, Stage.MODIFY)
+    assert snapshot is not None
+    workspace.put_away(attempt, snapshot)
+    facts = {"notes": sorted({note.kind for note in snapshot.notes}), "tools": list(result.tool_types)}
+    return Done(snapshot.tree, snapshot=snapshot.commit, facts=facts)
+
+
+def _run(attempt: "Attempt", stage: Stage) -> StageResult:
+    executor = executors.get(attempt.job.definition.executor)
+    checkout = workspace.tree(attempt)
+    context = StageContext(
+        stage=stage,
+        token=attempt.token,
+        checkout=checkout.tree,
+        home=checkout.home,
+        tmp=checkout.tmp,
+        output=attempt.output,
+        inputs=_inputs(attempt),
+        limits=attempt.limits(),
+    )
+    result = executor.run_stage(context, attempt.heart)
+    if result.ok:
+        return result
+    if result.shim_lost and not result.survivors:
+        raise StageStopped("shim_lost")
+    if result.stopped == "lease_lost" or result.silence or attempt.heart.lost:
+        raise LeaseLost()
+    if result.survivors:
+        raise StageFailed(Failure(code="processes_alive"))
+    if result.stopped is not None and not result.timed_out and result.stopped != "output_cap":
+        raise StageStopped(result.stopped)
+    raise StageFailed(_failure(attempt, stage, result))
+
+
+def _failure(attempt: "Attempt", stage: Stage, result: StageResult) -> Failure:
+    errors: dict[str, Any] = dict(result.facts.get("error") or {})
+    stdout = tail(result.stdout_path, TAIL_BYTES) if result.stdout_path else ""
+    stderr = tail(result.stderr_path, TAIL_BYTES) if result.stderr_path else ""
+    run = EndedRun(
+        program=attempt.job.definition.executor,
+        stage=stage,
+        risk=attempt.job.risk,
+        exit_code=result.exit_code,
+        signal=result.signal,
+        exception_type=errors.get("exception") or result.start_error,
+        http_status=errors.get("http_status"),
+        stdout=stdout,
+        stderr=stderr,
+        wall_clock_kill=result.timed_out,
+        request_sent=errors.get("request_sent"),
+        retry_after=errors.get("retry_after"),
+    )
+    code = str(errors.get("code") or "")
+    if not code and result.facts.get("terminal_event") is False and result.exit_code == 0:
+        code = "no_terminal_event"
+    return Failure(code=code, run=run, tail=stderr or stdout, tool_types=result.tool_types)
+
+
+def _resolve(attempt: "Attempt") -> Any:
+    try:
+        if wanted := attempt.payload.get("base_sha"):
+            return attempt.mirror.base_of(wanted)
+        return attempt.mirror.resolve(attempt.job.branch)
+    except (BranchUnknown, GitFailed):
+        raise StageFailed(Failure(code="missing_input", tail="The branch or base commit is gone.")) from None
+
+
+def _inputs(attempt: "Attempt") -> dict[str, Any]:
+    try:
+        return stage_inputs(attempt.job.definition, attempt.payload, json.loads(attempt.job.commands))
+    except WorkflowRefused as refusal:
+        raise StageFailed(Failure(code="missing_input", tail=str(refusal))) from None
