@@ -17,7 +17,8 @@ PREFIX = "agentq_"
 SQLITE_STREAM = "'job:' || NEW.id"
 POSTGRESQL_STREAM = "'job:' || NEW.id::text"
 UNAUDITED = "a change of job state needs its audit event"
-BACKWARDS = "the numbers and the input of a job never change back"
+BACKWARDS = "the numbers of a job never fall"
+NUMBERS = "fence, version, audit_seq"
 APPEND_ONLY = {
     "jobs_auditevent": ("id", "stream, seq"),
     "jobs_policyversion": ("id", "number", "digest"),
@@ -31,6 +32,23 @@ KEPT = {
     "jobs_sideeffect": ("id", "key, number"),
     "jobs_workflowversion": ("id", "name, version"),
     "jobs_checkpoint": ("id", "job_id, fence, stage"),
+}
+
+# What identifies a row, and what it was made from, stays as it was first written.
+FIXED = {
+    "jobs_job": (
+        "id, idempotency_key, payload, repository_id, branch, action, workflow_id, risk, requested_by, policy_id,"
+        " created_at"
+    ),
+    "jobs_attempt": "id, job_id, fence",
+    "jobs_sideeffect": "id, job_id, fence, key, number, kind, target, sha",
+    "jobs_workflowversion": "id, name, version, document, digest",
+    "jobs_checkpoint": "id, job_id, fence, stage",
+}
+# Rows that are unique only while a condition holds: a REPLACE would push the other row out.
+ONE_AT_A_TIME = {
+    "jobs_attempt": ("job_id", "{row}ended_at IS NULL", "ended_at"),
+    "jobs_sideeffect": ("key", "{row}outcome <> 'absent'", "outcome"),
 }
 
 
@@ -61,8 +79,11 @@ def lifted(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def missing(connection: BaseDatabaseWrapper) -> list[str]:
-    """Names of our triggers that the database lacks, sorted."""
-    return sorted(set(statements(connection.vendor)) - {name for name, _ in _present(connection)})
+    """Names of our triggers that the database lacks, has in another form or has switched off, sorted."""
+    standing = _standing(connection)
+    return sorted(
+        name for name, text in statements(connection.vendor).items() if not _says(standing.get(name, ""), text)
+    )
 
 
 def require(connection: BaseDatabaseWrapper) -> None:
@@ -88,6 +109,24 @@ def _present(connection: BaseDatabaseWrapper) -> list[tuple[str, str]]:
         return [(name, table) for name, table in cursor.fetchall()]
 
 
+def _standing(connection: BaseDatabaseWrapper) -> dict[str, str]:
+    """Trigger name → what it does, as the database tells it: its text on SQLite, its function's on PostgreSQL."""
+    query = (
+        "SELECT t.tgname, p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
+        " JOIN pg_proc p ON p.oid = t.tgfoid"
+        " WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND pg_table_is_visible(c.oid)"
+        if connection.vendor == "postgresql"
+        else "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        return dict(cursor.fetchall())
+
+
+def _says(standing: str, text: str) -> bool:
+    return bool(standing) and standing in text
+
+
 # --- SQLite ----------------------------------------------------------------------------------------------------
 
 
@@ -103,6 +142,13 @@ def _sqlite() -> dict[str, str]:
             for key in keys
         )
         _add_sqlite(found, table, "no_replace", "BEFORE INSERT", clashes, f"{table} rows are never replaced")
+    for table, (key, condition, column) in ONE_AT_A_TIME.items():
+        other = f"SELECT 1 FROM {table} WHERE {key} = NEW.{key} AND {condition.format(row='')} AND id <> NEW.id"
+        clash = f"{condition.format(row='NEW.')} AND EXISTS ({other})"
+        _add_sqlite(found, table, "no_ousting", "BEFORE INSERT", clash, f"{table} rows are never replaced")
+        _add_sqlite(found, table, "no_taking", f"BEFORE UPDATE OF {column}", clash, f"{table} rows are never replaced")
+    for table, columns in FIXED.items():
+        _add_sqlite(found, table, "fixed", f"BEFORE UPDATE OF {columns}", _differs(columns), f"{table} keeps its input")
     _add_sqlite(found, "jobs_job", "born_queued", "BEFORE INSERT", "NEW.state <> 'queued'", "a job starts as queued")
     _add_sqlite(
         found, "jobs_job", "legal", "BEFORE UPDATE OF state",
@@ -112,7 +158,7 @@ def _sqlite() -> dict[str, str]:
         found, "jobs_job", "audited", "BEFORE UPDATE OF state",
         f"OLD.state <> NEW.state AND NOT ({_audited(SQLITE_STREAM)})", UNAUDITED,
     )  # fmt: skip
-    _add_sqlite(found, "jobs_job", "numbers", "BEFORE UPDATE", _backwards(), BACKWARDS)
+    _add_sqlite(found, "jobs_job", "numbers", f"BEFORE UPDATE OF {NUMBERS}", _falls(), BACKWARDS)
     return found
 
 
@@ -144,7 +190,11 @@ def _postgresql() -> dict[str, str]:
         found, "jobs_job", "legal", "BEFORE UPDATE OF state",
         f"OLD.state <> NEW.state AND NOT {_legal()}", "illegal change of job state",
     )  # fmt: skip
-    _add_postgresql(found, "jobs_job", "numbers", "BEFORE UPDATE", _backwards(), BACKWARDS)
+    _add_postgresql(found, "jobs_job", "numbers", f"BEFORE UPDATE OF {NUMBERS}", _falls(), BACKWARDS)
+    for table, columns in FIXED.items():
+        _add_postgresql(
+            found, table, "fixed", f"BEFORE UPDATE OF {columns}", _differs(columns), f"{table} keeps its input"
+        )
     # AFTER: the audit rows of the same statement are visible only once the statement has ended.
     name = f"{PREFIX}job_audited"
     found[name] = _function(name, f"IF NOT ({_audited(POSTGRESQL_STREAM)}) THEN {_raise(UNAUDITED)} END IF;") + (
@@ -190,8 +240,9 @@ def _audited(stream: str) -> str:
     )
 
 
-def _backwards() -> str:
-    fixed = ("id", "idempotency_key", "payload", "repository_id", "branch", "action", "workflow_id", "created_at")
-    changed = " OR ".join(f"OLD.{column} <> NEW.{column}" for column in fixed)
-    falling = " OR ".join(f"NEW.{column} < OLD.{column}" for column in ("fence", "version", "audit_seq"))
-    return f"{changed} OR {falling}"
+def _falls() -> str:
+    return " OR ".join(f"NEW.{column} < OLD.{column}" for column in NUMBERS.split(", "))
+
+
+def _differs(columns: str) -> str:
+    return " OR ".join(f"OLD.{column} <> NEW.{column}" for column in columns.split(", "))

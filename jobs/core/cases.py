@@ -3,8 +3,6 @@
 from jobs.core.stages import Stage
 from jobs.core.states import Event
 
-# A decision that queues the job and spends an attempt of its budget; the others give a free claim or end the job.
-CHARGED = (Event.RESUME, Event.RERUN, Event.REQUEST_CHANGES, Event.SUPPLY)
 ENDING = (Event.REJECT, Event.CANCEL)
 
 

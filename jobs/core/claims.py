@@ -27,6 +27,16 @@ class ClaimFacts:
     expected_digest: str
 
 
+# Blockers that no time and no engine clears: the job waits for a person, in a case with this reason.
+HOLDS = {
+    "open_intent": "side_effect_unknown",
+    "deadline_passed": "deadline",
+    "seconds_used_up": "seconds_used_up",
+    "attempts_used_up": "attempts_used_up",
+    "unconfirmed": "confirm",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """One reason why a job does not start. `self_clearing` when no person is needed; `until` when it is known."""
