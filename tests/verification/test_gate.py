@@ -191,7 +191,8 @@ def test_a_failing_suite_fails_and_its_output_is_kept(checkout, gate):
     assert check.argv_digest == argv_digest(program.argv)
 
 
-def test_programs_run_in_a_clean_tree_and_not_where_the_agent_worked(checkout, gate):
+def test_programs_run_in_a_clean_tree_and_not_where_the_agent_worked(checkout, gate, naive, tmp_path):
+    naive(tmp_path, "init", "-q", "verify")  # a repository above the clean tree must not be found either
     (checkout.tree / "left.log").write_text("ignored by git\n")
     (checkout.tree / "src/new.py").write_text("x\n")
     script = "test ! -e left.log && test ! -e .git && test -e src/new.py && ! git rev-parse"

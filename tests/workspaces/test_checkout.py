@@ -92,6 +92,15 @@ def test_no_filter_and_no_line_ending_rule_of_the_repository_changes_a_file(sour
     assert naive(checkout.tree, "status", "--porcelain") == ""
 
 
+def test_attributes_of_the_tree_decide_nothing(checkout, mirror, naive):
+    (checkout.tree / ".gitattributes").write_text("* -whitespace -diff merge=x filter=x text eol=crlf ident\n")
+    attributes = ("whitespace", "diff", "merge", "filter", "eol")
+    ours = Git(mirror.path, work_tree=checkout.tree).text("check-attr", *attributes, "--", "a.py")
+
+    assert ours.splitlines() == [f"a.py: {name}: unspecified" for name in attributes]
+    assert naive(checkout.tree, "check-attr", "text", "ident", "--", "a.py") == "a.py: text: unset\na.py: ident: unset"
+
+
 def test_hooks_in_the_mirror_would_not_run_on_checkout(mirror, rooms, tmp_path, naive):
     trace = tmp_path / "trace"
     (mirror.path / "hooks").mkdir()
