@@ -27,6 +27,11 @@ def following(stage: Stage, stages: tuple[Stage, ...]) -> Stage | None:
     return later[0] if later else None
 
 
+def at_or_after(stage: Stage, stages: tuple[Stage, ...]) -> Stage:
+    """The stage itself, or the next one that the workflow has: not every workflow reads or plans."""
+    return stage if stage in stages else following(stage, stages) or stages[-1]
+
+
 def input_digest(
     *, base_tree: str, workflow_digest: str, payload_digest: str, previous_output: str, notes: str = ""
 ) -> str:

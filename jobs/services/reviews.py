@@ -15,13 +15,13 @@ from django.utils.translation import gettext as _
 from jobs.core import cases
 from jobs.core.claims import past, unconfirmed
 from jobs.core.keys import sha256_hex
-from jobs.core.stages import Stage
+from jobs.core.stages import Stage, at_or_after
 from jobs.core.states import Event, State
 from jobs.errors import DecisionRefused, StaleJob
 from jobs.models import Checkpoint, Job, ReviewCase, ReviewDecision, SideEffect
 from jobs.models.side_effect import OPEN_OUTCOMES
-from jobs.services import clock, policies, transitions
-from jobs.services.candidates import candidate
+from jobs.services import checkpoints, clock, policies, transitions
+from jobs.services.candidates import candidate, definition
 from jobs.services.leases import ENGINE, confirmation_digest, facts
 from jobs.services.statement import Insert, Update
 from jobs.services.transitions import Change, Held
@@ -54,7 +54,7 @@ def decide(case_id: int, decision: Decision, *, actor: str) -> Held:
     whose executor acts outside and that nobody confirmed as it is now goes straight on to that case (X3).
     Raises DecisionRefused with what is missing, StaleJob when the job moved since it was read.
     """
-    case = ReviewCase.objects.select_related("job").filter(pk=case_id).first()
+    case = ReviewCase.objects.select_related("job__workflow").filter(pk=case_id).first()
     if case is None:
         raise DecisionRefused(_("There is no such review case."))
     held = transitions.load(case.job_id, policy=policies.active().number)
@@ -76,7 +76,8 @@ def decide(case_id: int, decision: Decision, *, actor: str) -> Held:
 
 def _queues(job: Job, decision: Decision, at: datetime) -> dict[str, Any]:
     """Columns of a job that goes back to the queue. Refuses while it could not be claimed there."""
-    stage = cases.next_stage(decision.event, current=Stage(job.next_stage), named=decision.stage)
+    named = cases.next_stage(decision.event, current=Stage(job.next_stage), named=decision.stage)
+    stage = at_or_after(named, tuple(Stage(each) for each in definition(job.workflow_id).stages))
     values = _grants(job, decision)
     _check_claimable(job, decision, values, at)
     values |= {"next_stage": stage, "next_run_at": at, "crashes": 0}
@@ -156,12 +157,13 @@ def _inspected(job: Job, held: Held, at: Any) -> list[Insert]:
     """Approving stands for the inspection, where that did not end well by itself: deliver starts from here."""
     if Checkpoint.objects.filter(job_id=job.pk, fence=held.fence, stage=Stage.INSPECT).exists():
         return []
-    newest = Checkpoint.objects.filter(job_id=job.pk).order_by("-id").values("output_digest").first()
     values = {
         "job_id": job.pk,
         "fence": held.fence,
         "stage": Stage.INSPECT,
-        "input_digest": newest["output_digest"] if newest else sha256_hex(""),
+        "input_digest": checkpoints.digest(
+            job.pk, Stage.INSPECT, workflow_digest=job.workflow.digest, payload=job.payload
+        ),
         "output_digest": held.result_digest,
         "snapshot": job.snapshot,
         "session": "",

@@ -126,10 +126,10 @@ def _happens(held: Held, event: Event, reason: str) -> tuple[Event, str]:
     if held.state not in ACTIVE or event is Event.VERIFY:
         return event, reason
     happened = leaving(event, held.flags)
+    if happened is Event.PAUSE and held.pause_requested:
+        return happened, held.pause_requested  # who asked names the condition that ends the pause
     if happened is event:
         return event, reason
-    if happened is Event.PAUSE:
-        return happened, held.pause_requested
     return happened, "side_effect_unknown" if held.open_intent else "cancel_requested"
 
 

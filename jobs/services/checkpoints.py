@@ -1,0 +1,34 @@
+"""What a stage's result depends on, from the checkpoints and notes that are stored (C1, C2)."""
+
+from jobs.core.keys import canonical_json, sha256_hex
+from jobs.core.stages import VERIFY_STAGES, Stage, input_digest
+from jobs.models import Checkpoint, ReviewDecision
+
+_BEFORE = {Stage.PLAN: Stage.READ, Stage.MODIFY: Stage.PLAN}
+
+
+def digest(
+    job_id: int, stage: Stage, *, workflow_digest: str, payload: str, outputs: dict[Stage, str] | None = None
+) -> str:
+    """The input digest that a stage has now: a checkpoint with another one does not stand any more."""
+    outputs = newest_outputs(job_id) if outputs is None else outputs
+    before = Stage.MODIFY if stage in VERIFY_STAGES else _BEFORE.get(stage)
+    return input_digest(
+        base_tree="" if stage is Stage.READ else outputs.get(Stage.READ, ""),
+        workflow_digest=workflow_digest,
+        payload_digest=sha256_hex(payload),
+        previous_output=outputs.get(before, "") if before else "",
+        notes=_notes(job_id, stage),
+    )
+
+
+def newest_outputs(job_id: int) -> dict[Stage, str]:
+    """Stage → output digest of its newest checkpoint."""
+    rows = Checkpoint.objects.filter(job_id=job_id).order_by("id").values_list("stage", "output_digest")
+    return {Stage(stage): output for stage, output in rows}
+
+
+def _notes(job_id: int, stage: Stage) -> str:
+    notes = ReviewDecision.objects.filter(job_id=job_id, stage=stage).exclude(note="").order_by("id")
+    texts = list(notes.values_list("note", flat=True))
+    return sha256_hex(canonical_json(texts)) if texts else ""
