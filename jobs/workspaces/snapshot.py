@@ -10,7 +10,7 @@ from pathlib import Path
 from jobs import errors
 from jobs.workspaces.checkout import Checkout, open_up, verify_stored
 from jobs.workspaces.git import Git, clear_disk_errors, printable
-from jobs.workspaces.mirror import Base, Mirror
+from jobs.workspaces.mirror import Mirror
 
 DEFAULT_FILE_CAP = 10 * 1024 * 1024  # bytes
 _ADD_SECONDS = 600.0
@@ -115,11 +115,6 @@ def load(mirror: Mirror, ref: str) -> Snapshot | None:
     """A snapshot taken earlier, without its notes; None when the mirror has no such ref."""
     commit = mirror.commit_at(ref)
     return None if commit is None else Snapshot(ref, commit, mirror.base_of(commit).tree)
-
-
-def as_base(snapshot: Snapshot) -> Base:
-    """The snapshot's commit and tree as a starting point."""
-    return Base(snapshot.commit, snapshot.tree)
 
 
 def _oversized(git: Git, max_file_bytes: int) -> list[tuple[bytes, int]]:
