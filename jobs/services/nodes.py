@@ -53,6 +53,12 @@ def stopped(identity: str) -> None:
         audit.note("node", "stopped", f"node:{identity}")
 
 
+def stopped_on(host: str, pid: int) -> None:
+    """The cluster whose sentinel had this pid on this host has ended in order."""
+    for identity in WorkerNode.objects.filter(host=host, pid=pid).values_list("identity", flat=True):
+        stopped(identity)
+
+
 def alive() -> QuerySet[WorkerNode]:
     """Clusters that reported lately and have not stopped."""
     return WorkerNode.objects.filter(stopped_at__isnull=True, seen_at__gt=timezone.now() - LOST_AFTER).order_by(
