@@ -161,6 +161,9 @@ def _floored(first: Rule, held: list[Rule], facts: FailureFacts, structured: boo
         action = min((rule.action for rule in held if rule.id not in first.overrides), key=ACTIONS.index)
         if action in REPEATS and (not structured or facts.retry_forbidden or "acted" in facts.marks):
             action = "review"
+    if action == "freeze" and not structured and not facts.failed:
+        # A summary may speak of money; without an error it reaches a person, but does not freeze the account.
+        action = "review"
     if facts.outward and (action in REPEATS or (action == "stop" and facts.stage in ("", "deliver"))):
         action = "review"
     return action

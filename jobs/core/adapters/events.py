@@ -6,7 +6,7 @@ tool calls and refused calls count. Messages of earlier, recovered trouble are l
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,6 +14,8 @@ from jobs.core.adapters import programs
 
 MAX_MESSAGE_CHARS: Final = 2_000
 _TYPES: Final = ("thread.", "turn.", "item.", "error", "system", "assistant", "user", "result", "rate_limit_event")
+_RECONNECT: Final = re.compile(r"Reconnecting\D{0,10}(\d{1,3})/(\d{1,3})")
+_SANDBOX: Final = re.compile(r"operation not permitted|read-only file system|sandbox", re.IGNORECASE)
 _SAYS_DENIED: Final = re.compile(
     r"(not able|unable|could ?n[o']t|can ?n[o']t|was not allowed)[^\n]{0,120}(denied|permission|allowed|approv|blocked)"
     r"|need[^\n]{0,20} (permission|approval)"
@@ -51,19 +53,9 @@ def read(events: Sequence[Mapping[str, Any]], stdout: str) -> Told:
     """Reads the given events, or the JSON lines of stdout when none were given."""
     notes = _Notes()
     for event in events or parse_lines(stdout):
-        kind = str(event.get("type", ""))
-        if kind.startswith("item."):
-            _codex_item(notes, kind, _mapping(event.get("item")))
-        elif kind in ("turn.failed", "turn.completed", "turn.aborted"):
-            _codex_end(notes, kind, event)
-        elif kind == "result":
-            _claude_result(notes, event)
-        elif kind in ("assistant", "user"):
-            _claude_message(notes, event)
-        elif kind == "rate_limit_event":
-            _claude_limit(notes, event)
-        elif kind == "system":
-            _claude_system(notes, event)
+        reader = _READERS.get(str(event.get("type", "")))
+        if reader is not None:
+            reader(notes, event)
     if any(notes.open_calls.values()):
         notes.marks.update({"intent_open", "outward"})
     elif notes.open_calls:
@@ -102,7 +94,8 @@ def without_events(stdout: str) -> str:
     return "\n".join(kept)
 
 
-def _codex_item(notes: _Notes, kind: str, item: Mapping[str, Any]) -> None:
+def _codex_item(notes: _Notes, event: Mapping[str, Any]) -> None:
+    kind, item = event.get("type"), _mapping(event.get("item"))
     ident = str(item.get("id") or item.get("command") or item.get("type"))
     outward = _outward_item(item)
     if kind in ("item.started", "item.updated") and item.get("type") in ("command_execution", "mcp_tool_call"):
@@ -115,7 +108,8 @@ def _codex_item(notes: _Notes, kind: str, item: Mapping[str, Any]) -> None:
     output = str(item.get("aggregated_output") or item.get("error") or "")
     if item.get("status") == "declined":
         notes.marks.add("tool_denied")
-    if failed and re.search(r"operation not permitted|read-only file system|sandbox", output, re.IGNORECASE):
+    # A wrapped command can end with 0 although the sandbox kept git from writing.
+    if (failed or "index.lock" in output) and _SANDBOX.search(output[-MAX_MESSAGE_CHARS:]):
         notes.marks.add("sandbox_denied")
     if outward:
         notes.marks.update({"outward", "acted"})
@@ -123,13 +117,17 @@ def _codex_item(notes: _Notes, kind: str, item: Mapping[str, Any]) -> None:
             _say(notes, output)
 
 
-def _codex_end(notes: _Notes, kind: str, event: Mapping[str, Any]) -> None:
-    if kind == "turn.completed":
-        return
+def _codex_end(notes: _Notes, event: Mapping[str, Any]) -> None:
     notes.failed = True
     error = _mapping(event.get("error"))
     _say(notes, error.get("message"))
     _code(notes, error.get("code"), error.get("type"), error.get("codex_error_info"))
+
+
+def _codex_retry(notes: _Notes, event: Mapping[str, Any]) -> None:
+    found = _RECONNECT.search(str(event.get("message") or ""))
+    if found and int(found.group(1)) >= int(found.group(2)) > 1:
+        notes.marks.add("retries_spent")
 
 
 def _claude_result(notes: _Notes, event: Mapping[str, Any]) -> None:
@@ -212,3 +210,18 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _list(value: object) -> Iterable[Any]:
     return value if isinstance(value, list) else ()
+
+
+_READERS: Final[Mapping[str, Callable[[_Notes, Mapping[str, Any]], None]]] = {
+    "item.started": _codex_item,
+    "item.updated": _codex_item,
+    "item.completed": _codex_item,
+    "turn.failed": _codex_end,
+    "turn.aborted": _codex_end,
+    "error": _codex_retry,
+    "result": _claude_result,
+    "assistant": _claude_message,
+    "user": _claude_message,
+    "rate_limit_event": _claude_limit,
+    "system": _claude_system,
+}

@@ -10,7 +10,8 @@ from typing import Final
 from jobs.core.adapters.messages import HOST_CODES, KNOWN
 
 _JSON_WORD: Final = re.compile(
-    r"""["']?(?:type|code|status|reason|error|error_code|quotaId|quota_id|quota_metric|__type|errorCode)["']?\s{0,3}[:=]\s{0,3}["']([A-Za-z0-9_.\-/]{2,90})["']"""
+    r"""["']?(?:type|code|status|reason|error|error_code|quotaId|quota_id|quota_metric|__type|errorCode)["']?"""
+    r"""\s{0,3}[:=]\s{0,3}["']([A-Za-z0-9_.\-/]{2,90})["']"""
 )
 _BRACKETED: Final = re.compile(r"\[([a-z_]{4,40})\]")
 _ERRNO: Final = re.compile(r"\b(E[A-Z]{4,20}|E[45]\d\d|E[A-Z]{2,8}_[A-Z_]{2,20}|EAI_[A-Z]{3,12})\b")
@@ -27,8 +28,8 @@ _STATUS: Final = (
     ),
     re.compile(
         r"\b(\d{3}) (?:bad gateway|too many requests|unauthorized|forbidden|not found"
-        r"|service (?:temporarily )?unavailable|internal server error|gateway time-?out|payment required|conflict|client error|server error|overloaded"
-        r"|bad request|proxy authentication required|request timeout|unprocessable"
+        r"|service (?:temporarily )?unavailable|internal server error|gateway time-?out|payment required|conflict"
+        r"|client error|server error|overloaded|bad request|proxy authentication required|request timeout|unprocessable"
         r"|precondition failed|method not allowed)"
     ),
 )
@@ -65,7 +66,7 @@ class Typed:
 
 
 def read(raw: str, folded: str, *, lines_only: bool = False) -> Typed:
-    """Typed evidence in an output (already cut). With `lines_only` (a verifier's report) only errno names and a lost host count."""
+    """Typed evidence in a cut output. With `lines_only` (a verifier's report) errno names and a lost host count."""
     if lines_only:
         lost = {code for pattern, code in KNOWN if code in HOST_CODES and pattern.search(folded)}
         return Typed(codes=frozenset(_errnos(raw) | lost))

@@ -10,12 +10,13 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
     "dns_failure": (
         r"could not resolve (?:host|proxy)|temporary failure (?:in name resolution|resolving)",
         r"name or service not known|getaddrinfo|nodename nor servname|no such host|failed to lookup address|eai_again",
-        r"name resolution|dns (?:lookup|resolution|error)",
+        r"name resolution failed|dns lookup failed",
     ),
     "tls_handshake_timeout": (r"tls handshake timeout|ssl connection timeout|handshake (?:has )?timed out",),
     "connect_timeout": (
-        r"\bdial (?:tcp|udp)[^\n]{0,80}(?:i/o timeout|connection timed out)|connect(?:ion)? timeout|connecttimeout",
-        r"failed to connect to [^\n]{0,80}(?:time|refused|connect)|connection timed out after \d|new_?connection",
+        r"\bdial (?:tcp|udp)[^\n]{0,80}(?:i/o timeout|connection timed out)|connecttimeout|connect timeout at",
+        r"failed to connect to [^\n]{0,80}(?:time|refused|connect)|connection timed out after \d",
+        r"^error connecting to ",
     ),
     "connection_refused": (
         r"\bdial (?:tcp|udp)[^\n]{0,80}connection refused|\beconnrefused\b",
@@ -23,17 +24,19 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "connection_lost": (
         r"\b(?:read|write) tcp [^\n]{0,120}(?:reset|timeout|broken pipe|closed network)|early eof",
-        r"rpc failed; (?:curl|http)|the remote end hung up|unexpected disconnect while reading|recv failure|send failure|fetch-pack: ",
-        r"connection was reset|unexpected eof|http/2 stream \d{1,5} was not closed cleanly",
+        r"rpc failed; (?:curl|http)|the remote end hung up|recv failure|send failure",
+        r"unexpected disconnect while reading|fetch-pack: ",
+        r"spurious network error",
+        r"failure when receiving data|unexpected eof|http/2 stream \d{1,5} was not closed cleanly",
         r"curl: \((?:18|28|35|52|55|56|92)\)|curl (?:18|28|52|55|56|92)",
         r"connection closed before message completed|error sending request for url|error trying to connect",
     ),
     "stream_lost": (
-        r"stream disconnected before completion|stream (?:was )?(?:closed|ended|cut|interrupted|truncated)",
-        r"stream idle timeout|idle timeout waiting for|streamtruncated|connection dropped|incomplete chunked",
-        r"premature close|response ended prematurely|peer closed connection",
+        r"stream disconnected before completion|stream closed before response",
+        r"stream idle timeout|idle timeout waiting for|streamtruncated|incomplete chunked",
+        r"api error: connection dropped|premature close|response ended prematurely|peer closed connection",
     ),
-    "request_timeout": (r"request timed out(?:\.|$|\n)|operation timed out",),
+    "request_timeout": (r"^(?:api error: |error: |\[api error: )?request timed out|: operation timed out",),
     "git_index_lock": (r"index\.lock'?: file exists",),
     "runner_lost": (
         r"runner has received a shutdown signal|lost communication with the server|runner lost communication",
@@ -44,7 +47,7 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
     "container_lost": (
         r"no such container|error waiting for container|runtime (?:container )?(?:crashed|disconnected|not ready)",
         r"container [^\n]{0,80}(?:is not running|not found|has (?:died|exited|vanished)|disappeared|was removed)",
-        r"container [^\n]{0,80}stopped unexpectedly|pod [^\n]{0,80}(?:evicted|was deleted|not found)",
+        r"container [^\n]{0,80}stopped unexpectedly|\bpods? [^\n]{0,80}(?:evicted|was deleted|not found)",
         r"sandbox (?:container )?(?:was )?(?:lost|terminated|vanished|not found)",
     ),
     "rate_limit_exceeded": (r"rate limit exceeded: |exceeded retry limit, last status: 429",),
@@ -53,4 +56,4 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
 
 # What says that the machine under a run went away; also read in a verifier's report.
 HOST_CODES: Final = frozenset({"runner_lost", "container_lost"})
-KNOWN: Final = tuple((re.compile("|".join(patterns)), code) for code, patterns in _WORDINGS.items())
+KNOWN: Final = tuple((re.compile("|".join(patterns), re.MULTILINE), code) for code, patterns in _WORDINGS.items())

@@ -36,7 +36,8 @@ _OUTWARD: Final = re.compile(
     "|".join(
         (
             r"\bgit\b[^\n|;&]{0,60}\bpush\b",
-            r"\bgh (?:pr|issue|release|workflow|repo|secret|variable|gist|label) (?:create|merge|close|comment|edit|delete)",
+            r"\bgh (?:pr|issue|release|workflow|repo|secret|variable|gist) (?:create|merge|close|comment)",
+            r"\bgh (?:pr|issue|release|workflow|repo|secret|variable|gist) (?:edit|delete)",
             r"\bgh (?:pr|issue|release|workflow|repo|secret|variable|label) (?:upload|run|review|reopen|set)",
             r"\bgh api\b[^\n]{0,200}(?:-x|--method|-f|--field|--input)\b",
             r"\bglab (?:mr|issue|release) (?:create|merge|note)",

@@ -1,5 +1,6 @@
 """One ended run in, `FailureFacts` out (F2): the place where all adapters meet."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,6 +11,7 @@ from jobs.core.adapters import formats, programs
 from jobs.core.failures import FailureFacts
 
 SIGKILL: Final = 9
+_ERROR_LINE: Final = re.compile(r"error|exception|fatal|err!", re.IGNORECASE)
 # What our own ledger says about the external act of this run (X1).
 LEDGER_STATES: Final = ("", "none", "open", "unknown", "confirmed", "absent")
 
@@ -47,7 +49,9 @@ def gather(run: EndedRun) -> FailureFacts:
     raw = "\n".join(part for part in plain if part)
     text = patterns.fold(raw)
     kind = programs.kind_of(run.program)
-    typed = formats.read(raw, text, lines_only=kind == programs.VERIFIER)
+    spoken = _error_lines(plain[0]) if kind == programs.AGENT else plain[0]
+    errors = "\n".join((spoken, *plain[1:]))
+    typed = formats.read(errors, patterns.fold(errors), lines_only=kind == programs.VERIFIER)
     types = _types(run, typed.types, kind)
     status = run.http_status or told.status or (None if kind == programs.VERIFIER else typed.status)
     number = _signal(run)
@@ -73,6 +77,11 @@ def _failed(run: EndedRun, told: agent_events.Told) -> bool:
     if run.exit_code != 0 or run.signal or run.exception_type or run.cancel_requested or run.wall_clock_kill:
         return True
     return bool(run.http_status and run.http_status >= 400) or told.failed or run.ledger in ("open", "unknown")
+
+
+def _error_lines(stdout: str) -> str:
+    # An agent's prose may quote any error; only lines that report one count as typed evidence.
+    return "\n".join(line for line in stdout.splitlines() if _ERROR_LINE.search(line[:60]))
 
 
 def _types(run: EndedRun, found: tuple[str, ...], kind: str) -> tuple[str, ...]:
