@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from django.db import OperationalError, connection, transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -29,9 +29,6 @@ from jobs.workflows.definition import WorkflowDefinition
 
 BULK = 200
 UNLIMITED_SECONDS = 7 * 24 * 3600
-# PostgreSQL's code for "deadlock detected".
-DEADLOCK = "40P01"
-TRIES_AFTER_DEADLOCK = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,37 +218,35 @@ def _chunks(requests: Iterable[Request]) -> Iterator[list[Request]]:
 def _store_together(
     prepared: list[Prepared | EnqueueRefused], actor: str, reason: str = ""
 ) -> list[Enqueued | EnqueueRefused]:
-    """One transaction. Two that store the same inputs in another order can lock each other out: PostgreSQL ends
-    one, which has stored nothing then and starts over."""
-    tries = 1
-    while True:
-        try:
-            return _store_once(prepared, actor, reason)
-        except OperationalError as error:
-            if tries == TRIES_AFTER_DEADLOCK or getattr(error.__cause__, "sqlstate", "") != DEADLOCK:
-                raise
-            tries += 1
-
-
-def _store_once(prepared: list[Prepared | EnqueueRefused], actor: str, reason: str) -> list[Enqueued | EnqueueRefused]:
     rows = _Rows()
     with transaction.atomic():
-        answers = [_stored_or_refusal(each, rows, actor, reason) for each in prepared]
+        if len(prepared) > 1 or any(isinstance(each, Prepared) and each.request.batch for each in prepared):
+            _take_turns()
+        # Every row that jobs share before the first job, so that who holds a key never waits for one of them.
+        found = [_row_or_refusal(each, rows, actor, reason) for each in prepared]
+        answers = [each if isinstance(each, EnqueueRefused) else _insert(*each) for each in found]
         if any(isinstance(answer, Enqueued) and answer.created for answer in answers):
             _wake()
     return answers
 
 
-def _stored_or_refusal(
+def _row_or_refusal(
     each: Prepared | EnqueueRefused, rows: _Rows, actor: str, reason: str
-) -> Enqueued | EnqueueRefused:
+) -> tuple[Prepared, dict[str, Any]] | EnqueueRefused:
     if isinstance(each, EnqueueRefused):
         return each
     try:
-        row = rows.of(each, actor, reason)
+        return each, rows.of(each, actor, reason)
     except EnqueueRefused as refusal:  # its workflow's version is stored with other content
         return refusal
-    return _insert(each, row)
+
+
+def _take_turns() -> None:
+    """Two transactions that store the same inputs in another order would lock each other out (PostgreSQL ends one
+    with "deadlock detected", over and over); SQLite has one writer anyway."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtext('agentq enqueue'))")
 
 
 def _prepared_or_refusal(preparing: Preparing, request: Request) -> Prepared | EnqueueRefused:

@@ -133,13 +133,15 @@ def _argv(name: str, argv: Sequence[str]) -> list[str]:
 
 def _check(check: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return Check.model_validate(dict(check)).model_dump(mode="json")
+        valid = Check.model_validate(dict(check))
     except ValidationError as error:
         first = error.errors()[0]
         raise RegistrationRefused(
             _("The check %(name)s cannot be used: %(key)s: %(why)s.")
             % {"name": check.get("name", ""), "key": first["loc"][0] if first["loc"] else "", "why": first["msg"]}
         ) from None
+    _argv(valid.name, valid.argv)
+    return valid.model_dump(mode="json")
 
 
 def _storable(text: str) -> bool:
