@@ -56,15 +56,21 @@ def sqlite_options(**_kwargs: Any) -> list[CheckMessage]:
                 id="agentq.E003",
             )
         )
-    if sqlite3.sqlite_version_info < SQLITE_WITHOUT_WAL_RACE:
-        found.append(
-            Info(
-                f"SQLite {sqlite3.sqlite_version} has a rare race that can damage a busy database.",
-                hint="Take backups, or use SQLite 3.51.3 or later, or PostgreSQL.",
-                id="agentq.I001",
-            )
-        )
     return found
+
+
+@register(deploy=True)
+def sqlite_version(**_kwargs: Any) -> list[CheckMessage]:
+    """Said where an operator asks for advice, not at each command."""
+    if not settings.ON_SQLITE or sqlite3.sqlite_version_info >= SQLITE_WITHOUT_WAL_RACE:
+        return []
+    return [
+        Info(
+            f"SQLite {sqlite3.sqlite_version} has a rare race that can damage a busy database.",
+            hint="Take backups, or use SQLite 3.51.3 or later, or PostgreSQL.",
+            id="agentq.I001",
+        )
+    ]
 
 
 @register(Tags.database)

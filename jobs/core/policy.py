@@ -175,6 +175,13 @@ _DEFAULT_CODES: Final[Mapping[str, tuple[str, str]]] = {
     "side_effect_unknown": ("side_effect_unknown", "review"),
     "target_moved": ("conflict", "review"),
     "cancelled": ("cancelled", "stop"),
+    "path_rule": ("permission", "review"),
+    "tests_not_run": ("environment", "review"),
+    "workspace_error": ("environment", "review"),
+    "disk_full": ("environment", "review"),
+    "processes_alive": ("environment", "review"),
+    "delivery_refused": ("conflict", "review"),
+    "no_terminal_event": ("unknown", "review"),
 }
 
 

@@ -101,11 +101,11 @@ def _resolve(attempt: "Attempt") -> Any:
             return attempt.mirror.base_of(wanted)
         return attempt.mirror.resolve(attempt.job.branch)
     except (BranchUnknown, GitFailed):
-        raise StageFailed(Failure(code="missing_input", tail="The branch or base commit is gone.")) from None
+        raise StageFailed(Failure(code="input_missing", tail="The branch or base commit is gone.")) from None
 
 
 def _inputs(attempt: "Attempt") -> dict[str, Any]:
     try:
         return stage_inputs(attempt.job.definition, attempt.payload, json.loads(attempt.job.commands))
     except WorkflowRefused as refusal:
-        raise StageFailed(Failure(code="missing_input", tail=str(refusal))) from None
+        raise StageFailed(Failure(code="input_missing", tail=str(refusal))) from None

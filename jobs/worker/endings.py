@@ -43,7 +43,7 @@ def failed(attempt: "Attempt", failure: Failure) -> None:
     """The policy decides what becomes of the failure; decision and rule are in the same audit event (F1, P1)."""
     _keep(attempt, failure.code or "failed")
     decision = _decide(attempt, failure)
-    reason = decision.pause_reason if decision.event is Event.PAUSE else decision.stop_reason or decision.reason
+    reason = _reason(decision)
     job = {**_spent(attempt), **failure.job, **_due(attempt, decision.event, decision)}
     if not decision.charged and decision.event is Event.RETRY and attempt.held.attempt_charged:
         job["charged"] = attempt.held.charged - 1
@@ -121,6 +121,14 @@ def _decide(attempt: "Attempt", failure: Failure) -> Decision:
         rng=random.SystemRandom(),
         now=attempt.now(),
     )
+
+
+def _reason(decision: Decision) -> str:
+    """The most precise word for it: which pause, which used-up budget, which failure."""
+    if decision.event is Event.PAUSE:
+        return decision.pause_reason
+    named = decision.code if decision.code != "unknown" else decision.reason
+    return decision.stop_reason or named
 
 
 def _explained(decision: Decision) -> dict[str, Any]:

@@ -31,7 +31,10 @@ def tree(attempt: "Attempt") -> Checkout:
 
 
 def keep(attempt: "Attempt", name: str) -> Snapshot | None:
-    """Whatever is in the work tree is stored in the mirror under this name; None when there is no work tree."""
+    """Whatever is in the work tree is stored in the mirror under this name; None when there is no work tree.
+
+    The attempt's `snapshot` moves only when there is something in it that the base does not have.
+    """
     if attempt.checkout is None:
         return None
     snapshot = snapshots.take(
@@ -42,7 +45,8 @@ def keep(attempt: "Attempt", name: str) -> Snapshot | None:
         timestamp=int(attempt.job.created_at.timestamp()),
         message=f"AgentQ J-{attempt.held.id}: {name}",
     )
-    attempt.snapshot = snapshot.commit
+    if snapshot.tree != attempt.checkout.base.tree:
+        attempt.snapshot = snapshot.commit
     return snapshot
 
 
