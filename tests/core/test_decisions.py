@@ -14,6 +14,7 @@ from jobs.core.decisions import Action, Decision, OpenBreaker, Starts, Task, Tri
 from jobs.core.failures import Classification
 from jobs.core.policy import ACTIONS, CLASSES, RISKS
 from jobs.core.states import Event
+from jobs.policies.loading import builtin, to_policy
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 TASK = Task(
@@ -53,6 +54,15 @@ def test_a_network_reset_is_retried_with_two_attempts_left() -> None:
     decision = decide(TASK)
     assert (decision.action, decision.remaining, decision.event) == ("retry_with_backoff", 2, "retry")
     assert decision.policy_version
+
+
+@pytest.mark.parametrize("failure", ["network_reset", "temporary_unavailable"])
+def test_the_built_in_document_decides_like_the_default(failure: str) -> None:
+    policy = to_policy(builtin())
+    decision = decide(replace(TASK, failure=failure), policy=policy)
+    assert (decision.action, decision.class_) == ("retry_with_backoff", "transient")
+    assert decision.policy_version == "builtin-v1"
+    assert decide(replace(TASK, failure="tests_failed"), policy=policy).reason == "not_retryable"
 
 
 def test_a_side_effect_goes_to_a_person_before_anything_else() -> None:

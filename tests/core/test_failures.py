@@ -218,3 +218,24 @@ def test_the_answer_does_not_depend_on_what_lies_in_the_cut_out_middle() -> None
 def test_no_rule_knows_a_case_by_its_id() -> None:
     text = json.dumps(builtin().model_dump(mode="json"))
     assert not re.search(r"fc-[0-9a-f]{8}|made-\d", text)
+
+
+BAIT = [
+    "npm warn retry ECONNRESET, trying again\n",
+    "Error: HTTP 503 Service Unavailable\nRetrying in 5s (attempt 2/5)\n",
+    "error: 429 Too Many Requests, retry-after: 3\n",
+    "please try again later\n",
+]
+NEVER = {"side_effect_unknown", "billing_unknown", "permission", "conflict", "cancelled", "missing_input"}
+
+
+@pytest.mark.parametrize("bait", BAIT)
+@pytest.mark.parametrize("name", ["failure_corpus.jsonl", "failure_cases.jsonl"])
+def test_earlier_trouble_in_the_output_does_not_turn_a_refusal_into_a_retry(name: str, bait: str) -> None:
+    lured = []
+    for case in cases(name):
+        if case["expected_class"] in NEVER:
+            run = to_run(case)
+            if answer(replace(run, stderr=bait + run.stderr)).action in REPEATS:
+                lured.append(case["id"])
+    assert lured == []

@@ -16,10 +16,11 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
     "connect_timeout": (
         r"\bdial (?:tcp|udp)[^\n]{0,80}(?:i/o timeout|connection timed out)|connecttimeout|connect timeout at",
         r"failed to connect to [^\n]{0,80}(?:time|refused|connect)|connection timed out after \d",
-        r"^error connecting to ",
+        r"^error connecting to |ssh: connect to host [^\n]{0,80}(?:timed out|no route|unreachable)",
     ),
     "connection_refused": (
         r"\bdial (?:tcp|udp)[^\n]{0,80}connection refused|\beconnrefused\b",
+        r"ssh: connect to host [^\n]{0,80}refused",
         r"\(connection refused\)|connection refused \(",
     ),
     "connection_lost": (

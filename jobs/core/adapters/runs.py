@@ -103,7 +103,7 @@ def _signal(run: EndedRun) -> int | None:
 
 def _marks(run: EndedRun, kind: str, types: tuple[str, ...], text: str, number: int | None) -> set[str]:
     marks = {kind} if kind else set()
-    if run.risk == "external_side_effect":
+    if run.risk == "external_side_effect" or kind == programs.PUBLISHER:
         marks.add("outward")
     if not text.strip() and not types and run.http_status is None and not number:
         marks.add("silent")
