@@ -24,7 +24,7 @@ from jobs.errors import EnqueueRefused
 from jobs.models import Job, PolicyVersion, Repository
 from jobs.policies.loading import builtin
 from jobs.services import control, enqueue, policies, repositories
-from jobs.services.enqueue import Request
+from jobs.services.requests import Request
 
 # A lease of seconds instead of minutes, so that a first look shows a takeover too; see agentq.E001 for the sum.
 DEMO_TIMES = {
