@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from jobs.core import policy as core
-from jobs.policies.document import PolicyDocument
+from jobs.policies.document import PolicyDocument, RulePart
 from jobs.policies.source import line_of
 
 BUILTIN_PATH = Path(__file__).with_name("builtin-v1.toml")
@@ -60,24 +60,7 @@ def to_policy(document: PolicyDocument) -> core.Policy:
             )
             for part in document.signals
         ),
-        rules=tuple(
-            core.Rule(
-                id=part.id,
-                class_=part.class_,
-                code=part.code,
-                action=part.action,
-                why=part.why,
-                all=part.all,
-                any=part.any,
-                none=part.none,
-                stages=frozenset(part.stages),
-                risks=frozenset(part.risks),
-                even_on_success=part.even_on_success,
-                overrides=frozenset(part.overrides),
-                max_retries=part.max_retries,
-            )
-            for part in document.rules
-        ),
+        rules=tuple(_rule(part) for part in document.rules),
         budgets=tuple(
             core.Budget(**{**part.model_dump(), "tools": frozenset(part.tools)}) for part in document.budgets
         ),
@@ -89,6 +72,11 @@ def to_policy(document: PolicyDocument) -> core.Policy:
         retry_ratio=core.RetryRatio(**document.retry_ratio.model_dump()),
         retention=core.Retention(**document.retention.model_dump()),
     )
+
+
+def _rule(part: RulePart) -> core.Rule:
+    sets = {name: frozenset(getattr(part, name)) for name in ("stages", "risks", "overrides")}
+    return core.Rule(**{**part.model_dump(), **sets})
 
 
 def _problem(text: str, source: str, item: Any) -> str:

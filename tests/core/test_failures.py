@@ -110,6 +110,18 @@ def test_silence_with_exit_one_is_unknown_and_goes_to_a_person() -> None:
     assert (seen.class_, seen.action, seen.rules) == ("unknown", "review", ())
 
 
+@pytest.mark.parametrize("line", ["API Error: 500 Internal server error", "fatal: bad object HEAD", "Error: oops"])
+def test_a_last_line_that_reports_an_error_is_no_success(line: str) -> None:
+    assert answer(EndedRun(program="claude -p", exit_code=0, stdout=f"working\n{line}")).action != "accept"
+
+
+def test_an_event_stream_without_its_terminal_event_is_no_success() -> None:
+    started: dict[str, Any] = {"type": "turn.started"}
+    cut = EndedRun(program="codex exec", exit_code=0, events=[started])
+    assert (answer(cut).class_, answer(cut).action) == ("unknown", "review")
+    assert answer(replace(cut, events=[started, {"type": "turn.completed"}])).action == "accept"
+
+
 def test_a_clean_end_is_accepted_by_the_classifier() -> None:
     assert answer(EndedRun(program="claude -p", exit_code=0, stdout="Done.")).action == "accept"
 

@@ -14,6 +14,9 @@ from jobs.core.adapters import programs
 
 MAX_MESSAGE_CHARS: Final = 2_000
 _TYPES: Final = ("thread.", "turn.", "item.", "error", "system", "assistant", "user", "result", "rate_limit_event")
+# A run without one of these was interrupted, whatever its exit code says.
+_TERMINAL: Final = ("turn.completed", "turn.failed", "turn.aborted", "result")
+_FAILING: Final = frozenset({"tool_denied", "sandbox_denied", "intent_open", "unfinished"})
 _RECONNECT: Final = re.compile(r"Reconnecting\D{0,10}(\d{1,3})/(\d{1,3})")
 _SANDBOX: Final = re.compile(r"operation not permitted|read-only file system|sandbox", re.IGNORECASE)
 _SAYS_DENIED: Final = re.compile(
@@ -52,7 +55,9 @@ class _Notes:
 def read(events: Sequence[Mapping[str, Any]], stdout: str) -> Told:
     """Reads the given events, or the JSON lines of stdout when none were given."""
     notes = _Notes()
-    for event in events or parse_lines(stdout):
+    ended, told = False, events or parse_lines(stdout)
+    for event in told:
+        ended = ended or event.get("type") in _TERMINAL
         reader = _READERS.get(str(event.get("type", "")))
         if reader is not None:
             reader(notes, event)
@@ -60,13 +65,15 @@ def read(events: Sequence[Mapping[str, Any]], stdout: str) -> Told:
         notes.marks.update({"intent_open", "outward"})
     elif notes.open_calls:
         notes.marks.add("tool_open")
+    if told and not ended:
+        notes.marks.add("unfinished")
     return Told(
         text="\n".join(notes.texts),
         codes=frozenset(notes.codes),
         status=notes.status,
         retry_after=notes.retry_after,
         marks=frozenset(notes.marks),
-        failed=notes.failed or bool({"tool_denied", "sandbox_denied", "intent_open"} & notes.marks),
+        failed=notes.failed or not _FAILING.isdisjoint(notes.marks),
     )
 
 

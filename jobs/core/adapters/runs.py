@@ -12,6 +12,7 @@ from jobs.core.failures import FailureFacts
 
 SIGKILL: Final = 9
 _ERROR_LINE: Final = re.compile(r"error|exception|fatal|err!", re.IGNORECASE)
+_LAST_ERROR: Final = re.compile(r"\W{0,3}(?:\w{1,12} )?(?:error|fatal)\b[^\n]{0,20}:", re.IGNORECASE)
 # What our own ledger says about the external act of this run (X1).
 LEDGER_STATES: Final = ("", "none", "open", "unknown", "confirmed", "absent")
 
@@ -69,7 +70,7 @@ def gather(run: EndedRun) -> FailureFacts:
         text=text,
         retry_after=_longest(run.retry_after, told.retry_after, typed.retry_after),
         retry_forbidden=run.retry_forbidden or typed.retry_forbidden,
-        failed=_failed(run, told),
+        failed=_failed(run, told) or (kind != programs.VERIFIER and any(map(_ends_in_error, plain[:2]))),
     )
 
 
@@ -82,6 +83,12 @@ def _failed(run: EndedRun, told: agent_events.Told) -> bool:
 def _error_lines(stdout: str) -> str:
     # An agent's prose may quote any error; only lines that report one count as typed evidence.
     return "\n".join(line for line in stdout.splitlines() if _ERROR_LINE.search(line[:60]))
+
+
+def _ends_in_error(stream: str) -> bool:
+    # Wrappers and agents end with 0 after printing their failure; then the last line is the failure.
+    lines = stream.strip().splitlines()
+    return bool(lines) and _LAST_ERROR.match(lines[-1]) is not None
 
 
 def _types(run: EndedRun, found: tuple[str, ...], kind: str) -> tuple[str, ...]:
