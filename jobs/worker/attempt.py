@@ -23,6 +23,7 @@ from jobs.services.transitions import Change, Held
 from jobs.worker import agent_stages, identity, inputs, verify_stages
 from jobs.worker.heartbeat import Heartbeat
 from jobs.worker.outcomes import Done, StageStopped
+from jobs.worker.rescue import rescue_earlier
 from jobs.workspaces.checkout import Checkout
 from jobs.workspaces.mirror import Base, Mirror
 
@@ -109,6 +110,7 @@ def run(attempt: Attempt) -> None:
     """The job is accepted; or raises what ended the attempt: StageFailed, StageStopped, LeaseLost and what git,
     disk and database raise."""
     attempt.mirror.fetch()
+    rescue_earlier(attempt)
     first = inputs.first_unverified(attempt)
     if first is not attempt.stage:
         _fall_back(attempt, first)

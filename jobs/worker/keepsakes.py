@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import AgentQError
 from jobs.workspaces.changes import diff
+from jobs.workspaces.mirror import Mirror
 
 if TYPE_CHECKING:
     from jobs.worker.attempt import Attempt
@@ -16,10 +17,8 @@ PATCH_BYTES = 2 * 1024 * 1024
 
 def write(attempt: "Attempt", reason: str) -> None:
     """`changes.patch` (when there is work), `todo.md` with the steps to reproduce; existing ones are replaced."""
-    patch = _patch(attempt)
-    if patch:
-        _private(attempt.output / "changes.patch", patch)
-    _private(attempt.output / "todo.md", _todo(attempt, reason, bool(patch)).encode())
+    patched = bool(attempt.snapshot and attempt.base) and _patch(attempt)
+    _private(attempt.output / "todo.md", _todo(attempt, reason, patched).encode())
 
 
 def write_late(attempt: "Attempt") -> None:
@@ -29,13 +28,19 @@ def write_late(attempt: "Attempt") -> None:
     _private(attempt.output / f"late-{attempt.held.fence}.json", json.dumps(facts).encode())
 
 
-def _patch(attempt: "Attempt") -> bytes:
-    if not attempt.snapshot or attempt.base is None:
-        return b""
+def write_patch(folder: Path, mirror: Mirror, base: str, commit: str) -> bool:
+    """`changes.patch` holds what the commit adds to its base, at most 2 MiB; False when git could not say."""
     try:
-        return diff(attempt.mirror, attempt.base.commit, attempt.snapshot, cap=PATCH_BYTES).stdout
+        patch = diff(mirror, base, commit, cap=PATCH_BYTES).stdout
     except AgentQError:
-        return b""
+        return False
+    _private(folder / "changes.patch", patch)
+    return True
+
+
+def _patch(attempt: "Attempt") -> bool:
+    assert attempt.base is not None
+    return write_patch(attempt.output, attempt.mirror, attempt.base.commit, attempt.snapshot)
 
 
 def _todo(attempt: "Attempt", reason: str, has_patch: bool) -> str:

@@ -1,7 +1,7 @@
-"""Run the workers under supervision: a django-q2 cluster in a session of its own, drained on TERM, restarted when it dies.
+"""Runs the workers under supervision: one django-q2 cluster, drained on TERM, restarted when it dies.
 
-manage.py run_workers            the supervisor
-manage.py run_workers --cluster  one cluster, as the supervisor starts it; its standard input is the supervisor's hold on it
+`run_workers` is the supervisor. `run_workers --cluster` is one cluster as the supervisor starts it: the end of its
+standard input stops it.
 """
 
 import contextlib
@@ -27,6 +27,7 @@ from jobs.services import nodes
 SLACK_SECONDS = 20.0
 RESTART_SECONDS = (0.2, 1.0, 5.0, 15.0)
 HEALTHY_SECONDS = 60.0
+MAINTENANCE = "AgentQ maintenance"
 
 
 class Command(BaseCommand):
@@ -109,6 +110,7 @@ def _run_cluster() -> None:
 
     from jobs.worker import board
 
+    _schedule_maintenance()
     cluster = Cluster()
     # Both would stop the cluster without a drain.
     signal.signal(signal.SIGTERM, lambda *_: _drain_then_stop())
@@ -128,6 +130,16 @@ def _run_cluster() -> None:
     _await_idle_workers()
     cluster.stop()
     nodes.stopped_on(os.uname().nodename, cluster.sentinel.pid)
+
+
+def _schedule_maintenance() -> None:
+    """One row for all clusters; two of it would do no harm."""
+    from django_q.models import Schedule
+
+    values = {"func": "jobs.worker.maintenance.run", "schedule_type": Schedule.MINUTES, "minutes": 1, "repeats": -1}
+    if not Schedule.objects.filter(name=MAINTENANCE).exists():
+        Schedule.objects.create(name=MAINTENANCE, **values)
+    connection.close()
 
 
 def _await_end_of(stream: IO[bytes], act: Any) -> None:

@@ -1,0 +1,22 @@
+"""What runs by schedule: the sweep for stuck jobs, and stray work trees out of the way. Safe to run twice at once."""
+
+from jobs.core.states import ACTIVE
+from jobs.models import Job
+from jobs.services import artifacts, reconcile
+from jobs.workspaces.checkout import quarantine
+
+
+def run() -> str:
+    """One round; a word for django-q2's result row."""
+    swept = reconcile.sweep()
+    moved = quarantine(artifacts.workspaces(), _live_names)
+    return f"expired {swept.expired}, held {swept.held}, lost nodes {swept.nodes_lost}, stray trees {len(moved)}"
+
+
+def _live_names() -> set[str]:
+    """Work trees and check rooms of attempts that may still write; one job's earlier trees are rescued by its next."""
+    names = set()
+    for job_id, fence in Job.objects.filter(state__in=ACTIVE).values_list("pk", "fence"):
+        for number in range(1, fence + 1):
+            names |= {f"{job_id}-{number}", f"{job_id}-{number}-check"}
+    return names
