@@ -81,9 +81,9 @@ def explain(job_id: int) -> Explanation:
 
 
 def reason_text(code: str) -> str:
-    """A stop or pause reason in words; an unknown code as it is, "" for none."""
+    """A stop or pause reason in words; a code without words of its own is spelled out, "" for none."""
     words = _REASONS.get(code)
-    return words() if words else code
+    return words() if words else code.replace("_", " ")
 
 
 def _surroundings(job_id: int) -> dict[str, Any]:
@@ -245,15 +245,28 @@ _BLOCKERS: Words = {
 }
 _REASONS: Words = {
     "attempts_used_up": lambda: _("all attempts are used up"),
+    "attempts": lambda: _("all attempts are used up"),
     "batch_paused": lambda: _("its batch is paused"),
     "cancel_requested": lambda: _("somebody asked to cancel it"),
     "confirm": lambda: _("it acts outside and needs a confirmation first"),
     "crashed_twice": lambda: _("its worker was lost twice in a row"),
     "deadline": lambda: _("its deadline passed"),
+    "delivery_refused": lambda: _("the repository did not take the branch"),
+    "disk_full": lambda: _("the disk is full"),
+    "drain": lambda: _("its worker was shut down in order"),
     "lease_expired": lambda: _("its worker was lost: the lease expired"),
+    "missing_input": lambda: _("something it needs is not there"),
+    "no_terminal_event": lambda: _("the agent broke off without saying that it was done"),
+    "processes_alive": lambda: _("processes of the attempt could not be ended"),
     "requested": lambda: _("somebody asked for it"),
+    "resumed_earlier": lambda: _("it must start at an earlier stage"),
+    "seconds": lambda: _("its time is used up"),
     "seconds_used_up": lambda: _("its time is used up"),
     "side_effect_unknown": lambda: _("nobody knows what came of an act outside"),
+    "tests_failed": lambda: _("the tests failed"),
+    "timed_out": lambda: _("the attempt took longer than it may"),
+    "tokens": lambda: _("its context tokens are used up"),
+    "unknown": lambda: _("no rule knows this failure"),
 }
 _DECISIONS: Words = {
     "confirm": lambda: _("confirm"),

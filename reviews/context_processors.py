@@ -6,6 +6,9 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from reviews import queries
 
 
 class Page(NamedTuple):
@@ -19,7 +22,17 @@ class Page(NamedTuple):
 
 
 # Only pages that exist. A page is listed here in the change that builds it.
-NAVIGATION: list[tuple[str | Promise, list[Page]]] = []
+NAVIGATION: list[tuple[str | Promise, list[Page]]] = [
+    (
+        gettext_lazy("Work"),
+        [
+            Page(
+                "jobs", gettext_lazy("Jobs"), "i-jobs", ("job", "job_diff", "job_cancellation", "job_again"), key=True
+            ),
+            Page("enqueue", gettext_lazy("Enqueue"), "i-plus", key=True),
+        ],
+    ),
+]
 
 
 def console(request: HttpRequest) -> dict[str, object]:
@@ -27,6 +40,7 @@ def console(request: HttpRequest) -> dict[str, object]:
     return {
         "instance_name": settings.INSTANCE_NAME,
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
+        "system": queries.system,  # called by the pages that show it
         "nav": [
             {"title": title, "pages": [_entry(page, match.url_name if match else None) for page in pages]}
             for title, pages in NAVIGATION

@@ -98,8 +98,8 @@ def test_every_blocker_of_the_rules_has_words():
     assert codes == set(_BLOCKERS)
 
 
-def test_an_unknown_reason_is_shown_as_its_code():
-    assert reason_text("some_new_code") == "some_new_code"
+def test_a_reason_without_words_of_its_own_is_spelled_out():
+    assert reason_text("some_new_code") == "some new code"
 
 
 def test_two_reads_are_enough(repository, django_assert_num_queries):

@@ -1,13 +1,15 @@
 """How the console shows states, times, spans, sizes and ids: the same words and shapes on every page."""
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
+from unicodedata import category
 
 from django import template
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.functional import Promise
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
@@ -15,6 +17,8 @@ from django.utils.translation import gettext_lazy, pgettext
 register = template.Library()
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
+# Unicode categories of characters that are not seen or move others: control, format, surrogate, private, separators.
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class Chip(NamedTuple):
@@ -71,6 +75,30 @@ def status(code: str, big: bool = False) -> SafeString:
     chip = CHIPS[code]
     size = " big" if big else ""
     return format_html('<span class="st st-{}{}">{}{}</span>', chip.look, size, icon(chip.shape), chip.word)
+
+
+@register.simple_tag
+def chip(code: str) -> SafeString:
+    """Shape and word of a state, where the element around them gives the tone."""
+    return format_html("{}{}", icon(CHIPS[code].shape), CHIPS[code].word)
+
+
+@register.simple_tag
+def shape(code: str) -> SafeString:
+    """The shape of a state alone; its word must stand beside it."""
+    return icon(CHIPS[code].shape)
+
+
+@register.simple_tag
+def word(code: str) -> str:
+    """The word of a state alone."""
+    return str(CHIPS[code].word)
+
+
+@register.simple_tag
+def stage_name(stage: str) -> str:
+    """A stage as people read it."""
+    return str(STAGES[stage])
 
 
 @register.simple_tag
@@ -161,20 +189,70 @@ def unit_words() -> str:
 
 
 @register.inclusion_tag("components/_stages.html")
-def stage_dots(done: int, current: str, state: str) -> dict[str, object]:
-    """Six dots: `done` verified ones, then `current` (a key of STAGES, or "" before the first and after the last)."""
+def stage_dots(stages: Sequence[str], done: int, current: str, state: str) -> dict[str, object]:
+    """A dot for each of a workflow's stages: `done` verified ones, then `current` ("" before and after them all)."""
     dots = []
-    for place, stage in enumerate(STAGES):
+    for place, stage in enumerate(stages):
         paint = "c-fill" if place < done else "c-line" if stage == current else "c-none"
         dots.append((5 + 11 * place, paint, 2 if paint == "c-none" else 3.5))
-    word = str(STAGES[current]) if current else _("done") if done == len(STAGES) else _("not started")
+    word = str(STAGES[current]) if current else _("done") if done == len(stages) else _("not started")
     title = _("%(done)s of %(total)s stages verified, now: %(word)s") % {
         "done": done,
-        "total": len(STAGES),
+        "total": len(stages),
         "word": word,
     }
     tone = {"accepted": "good", "failed_terminal": "bad", "cancelled": "idle"}.get(state, "live")
-    return {"dots": dots, "word": word, "title": title, "tone": tone}
+    return {"dots": dots, "word": word, "title": title, "tone": tone, "width": 11 * len(stages)}
+
+
+@register.inclusion_tag("components/_meter.html")
+def meter(label: str, value: float, most: float) -> dict[str, object]:
+    """How much of a limit is used, as a bar and in numbers."""
+    share = min(100, round(100 * value / most)) if most else 0
+    tone = "bad" if share >= 100 else "warn" if share >= 80 else "live"
+    return {"label": label, "value": round(value), "most": most, "share": share, "tone": tone}
+
+
+@register.filter
+def plus(value: float, more: float) -> str:
+    """A coordinate of a drawing, moved; never in a language's own number format."""
+    return f"{value + more:g}"
+
+
+@register.filter
+def visible(text: object) -> SafeString:
+    """Text from outside, escaped, with each control, format and bidirectional character as a visible mark."""
+    return format_html_join("", "{}{}", ((plain, _mark(odd)) for plain, odd in _pieces(str(text))))
+
+
+@register.filter
+def visible_line(text: str) -> SafeString:
+    """`visible`, with blanks at the line's end as dots: a diff may be about nothing else."""
+    kept = text.rstrip(" \t")
+    dots = "".join("→" if blank == "\t" else "·" for blank in text[len(kept) :])
+    return format_html("{}{}", visible(kept), format_html('<mark class="odd">{}</mark>', dots) if dots else "")
+
+
+@register.filter
+def person(actor: str) -> str:
+    """Who acted, without the kind: "user:li" is li, "worker:host:7" is worker host:7, "engine:lease" is engine."""
+    kind, _colon, name = actor.partition(":")
+    return {"user": name, "worker": f"worker {name}", "engine": "engine"}.get(kind, actor)
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    plain = 0
+    for place, character in enumerate(text):
+        if character not in "\n\t" and category(character) in HIDDEN:
+            yield text[plain:place], character
+            plain = place + 1
+    yield text[plain:], ""
+
+
+def _mark(character: str) -> SafeString | str:
+    if not character:
+        return ""
+    return format_html('<mark class="odd">U+{}</mark>', f"{ord(character):04X}")
 
 
 def _time(value: datetime, text: str, mark: str = "") -> SafeString:

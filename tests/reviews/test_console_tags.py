@@ -110,14 +110,64 @@ def test_a_long_id_is_cut_visibly_and_a_short_one_is_not():
     assert shown("{{ v|short_id }}", v="ab12cd9") == "ab12cd9"
 
 
+SIX = [stage.value for stage in Stage]
+
+
 def test_stage_dots_say_in_words_what_they_draw():
-    html = shown("{% stage_dots 3 'test' 'failed_retryable' %}")
+    html = shown("{% stage_dots stages 3 'test' 'failed_retryable' %}", stages=SIX)
     assert "3 of 6 stages verified, now: test" in html
     assert [html.count(paint) for paint in ("c-fill", "c-line", "c-none")] == [3, 1, 2]
 
 
 def test_stage_dots_before_the_first_and_after_the_last_stage():
-    assert "not started" in shown("{% stage_dots 0 '' 'queued' %}")
-    done = shown("{% stage_dots 6 '' 'accepted' %}")
+    assert "not started" in shown("{% stage_dots stages 0 '' 'queued' %}", stages=SIX)
+    done = shown("{% stage_dots stages 6 '' 'accepted' %}", stages=SIX)
     assert "done" in done
     assert "t-good" in done
+
+
+def test_a_workflow_without_reading_and_planning_has_four_dots():
+    html = shown("{% stage_dots stages 1 'test' 'running' %}", stages=SIX[2:])
+    assert "1 of 4 stages verified" in html
+    assert html.count("<circle") == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("a\u202eb", "U+202E"),
+        ("a\x1b[31m", "U+001B"),
+        ("a\u200bb", "U+200B"),
+        ("a\rb", "U+000D"),
+        ("a\u2028b", "U+2028"),
+    ],
+)
+def test_a_character_that_hides_or_turns_text_becomes_a_mark(text, mark):
+    html = shown("{{ text|visible }}", text=text)
+    assert f'<mark class="odd">{mark}</mark>' in html
+    assert not set(text) & set("\u202e\x1b\u200b\r\u2028") & set(html)
+
+
+def test_text_from_outside_is_escaped_around_its_marks():
+    assert shown("{{ text|visible }}", text="<b>\u200b</b>\n\tx") == (
+        '&lt;b&gt;<mark class="odd">U+200B</mark>&lt;/b&gt;\n\tx'
+    )
+
+
+def test_blanks_at_a_lines_end_are_seen():
+    assert shown("{{ text|visible_line }}", text="a b \t") == 'a b<mark class="odd">·→</mark>'
+    assert shown("{{ text|visible_line }}", text="a b") == "a b"
+
+
+@pytest.mark.parametrize(
+    ("actor", "name"),
+    [("user:li", "li"), ("worker:host:7/8", "worker host:7/8"), ("engine:lease", "engine"), ("ana", "ana")],
+)
+def test_an_actor_is_named_without_its_kind(actor, name):
+    assert shown("{{ actor|person }}", actor=actor) == name
+
+
+def test_a_meter_says_value_and_limit_and_warns_before_the_end():
+    assert "2 / 3" in shown("{% meter 'Attempts' 2 3 %}")
+    assert "t-warn" in shown("{% meter 'Attempts' 8 10 %}")
+    assert "t-bad" in shown("{% meter 'Attempts' 3 3 %}")

@@ -23,6 +23,7 @@ urlpatterns = [
     path("accounts/", include("django.contrib.auth.urls")),
     path("failing/", failing),
     path("forbidden/", forbidden),
+    path("", include("reviews.urls")),
 ]
 
 

@@ -21,6 +21,8 @@
   if (navigator.clipboard) root.dataset.clip = "";
   applyChoices();
   document.addEventListener("change", ({ target }) => {
+    if (target.dataset.pickAll) for (const el of all(`tbody [name=${target.dataset.pickAll}]`, target.form)) el.checked = target.checked;
+    if (target.type === "checkbox") countPicked();
     const name = target.dataset.choice;
     if (!name) return;
     chosen[name] = target.value;
@@ -29,6 +31,11 @@
     if (name === "zone") location.reload();
     if (name === "rate") planPoll();
   });
+
+  // --- Picked rows: how many ---
+  function countPicked() {
+    for (const el of all("[data-picked]")) el.textContent = all("tbody :checked", el.closest("form")).length;
+  }
 
   // --- Ages: the same words as the `ago` template tag ---
   function ages() {
@@ -93,7 +100,7 @@
       const el = document.getElementById(id);
       if (el) el[prop] = value;
     }
-    ages(); focusErrors();
+    ages(); countPicked(); focusErrors();
   });
   const focusErrors = () => { for (const el of all("[data-focus]")) { el.removeAttribute("data-focus"); el.focus(); } };
 
@@ -115,6 +122,6 @@
   addEventListener("pageshow", () => { for (const form of all("form[data-sent]")) release(form); });
   document.addEventListener("DOMContentLoaded", () => {
     for (const el of all("[data-choice]")) el.value = chosen[el.dataset.choice];
-    ages(); focusErrors(); planPoll();
+    ages(); countPicked(); focusErrors(); planPoll();
   });
 })();
