@@ -17,7 +17,7 @@ _read_once = {
 
 
 @pytest.fixture(autouse=True)
-def _fresh_rows():
+def fresh_rows():
     candidates.definition.cache_clear()
 
 

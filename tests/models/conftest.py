@@ -1,0 +1,117 @@
+"""One row of each kind, made as the services make it where they do."""
+
+from pathlib import Path
+
+import pytest
+
+from jobs.models import (
+    Attempt,
+    AuditEvent,
+    Batch,
+    Checkpoint,
+    Evidence,
+    Job,
+    PolicyActivation,
+    PolicyVersion,
+    Repository,
+    ReviewCase,
+    ReviewDecision,
+    SideEffect,
+    WorkerNode,
+    WorkflowVersion,
+)
+from jobs.services import clock, nodes, policies
+from tests import factories
+from tests.services import situations
+from tests.services.conftest import *  # noqa: F403  the same fixtures in this room
+from tests.services.situations import Event
+
+
+@pytest.fixture
+def row(registered):
+    """Model → a new valid row of it."""
+
+    def make(model):
+        return MAKERS[model](registered)
+
+    return make
+
+
+def _attempt(repository):
+    job = situations.new(repository)
+    situations.claim(job)
+    return situations.attempt(job)
+
+
+def _checkpoint(repository):
+    attempt = _attempt(repository)
+    situations.checkpoint(situations.held(attempt.job), "read")
+    return Checkpoint.objects.get(job=attempt.job)
+
+
+def _evidence(repository):
+    return Evidence.objects.create(
+        job=_attempt(repository).job, fence=1, check_name="tests", verdict="pass", created_at=clock.now()
+    )
+
+
+def _side_effect(repository):
+    job = _attempt(repository).job
+    situations.intend(job)
+    return SideEffect.objects.get(job=job)
+
+
+def _case(repository):
+    job = situations.new(repository)
+    situations.act(job, Event.HOLD)
+    return ReviewCase.objects.get(job=job)
+
+
+def _decision(repository):
+    job = _case(repository).job
+    situations.decide(job, Event.RESUME)
+    return ReviewDecision.objects.get(job=job)
+
+
+def _policy_version(_repository):
+    number = PolicyVersion.objects.count() + 1
+    return PolicyVersion.objects.create(
+        number=number, digest=f"{number:064x}", document="{}", author="user:owner", note="", created_at=clock.now()
+    )
+
+
+def _activation(_repository):
+    policies.active()
+    return policies.activate(1, actor="user:owner", reason="back to the first")
+
+
+def _workflow(repository):
+    stored = situations.new(repository).workflow
+    number = WorkflowVersion.objects.count()
+    return WorkflowVersion.objects.create(
+        name=stored.name, version=f"other-{number}", document="{}", digest="d" * 64, created_at=clock.now()
+    )
+
+
+def _node(_repository):
+    number = WorkerNode.objects.count()
+    nodes.started(identity=f"host:{number}:1", host="host", pid=number, queue="agentq", workers=1, version="1")
+    return WorkerNode.objects.latest("pk")
+
+
+MAKERS = {
+    Attempt: _attempt,
+    AuditEvent: lambda repository: situations.newest_event(situations.new(repository)),
+    Batch: lambda _repository: factories.batch(),
+    Checkpoint: _checkpoint,
+    Evidence: _evidence,
+    Job: situations.new,
+    PolicyActivation: _activation,
+    PolicyVersion: _policy_version,
+    Repository: lambda repository: factories.repository(Path(repository.location)),
+    ReviewCase: _case,
+    ReviewDecision: _decision,
+    SideEffect: _side_effect,
+    WorkerNode: _node,
+    WorkflowVersion: _workflow,
+}
