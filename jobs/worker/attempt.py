@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ class Attempt:
     checkout: Checkout | None = None
     snapshot: str = ""  # the newest stored state of the work, also a half-done one
     delivered: str = ""  # the branch, once it is there
+    ending: dict[str, Any] = field(default_factory=dict)  # what the log line says of the end
 
     @property
     def job(self) -> Any:

@@ -31,11 +31,11 @@ def stopped(attempt: "Attempt", reason: str) -> None:
         leases.surrender(attempt.held.id, worker=attempt.held.worker, fence=attempt.held.fence)
         return
     event = _STOPS.get(reason, Event.HOLD)
-    change = Change(
-        job=_spent(attempt) | _due(attempt, event), attempt=_attempt(attempt, reason), facts=_facts(attempt)
-    )
+    why = {"cancel": "cancel_requested", "pause": attempt.heart.pause_requested or "requested"}.get(reason, reason)
+    attempt.ending = _attempt(attempt, why)
+    change = Change(job=_spent(attempt) | _due(attempt, event), attempt=attempt.ending, facts=_facts(attempt))
     attempt.held = transitions.transition(
-        attempt.held, event, actor=attempt.actor, at=attempt.now(), reason=_REASONS.get(reason, reason), change=change
+        attempt.held, event, actor=attempt.actor, at=attempt.now(), reason=why, change=change
     )
 
 
@@ -47,10 +47,11 @@ def failed(attempt: "Attempt", failure: Failure) -> None:
     job = {**_spent(attempt), **failure.job, **_due(attempt, decision.event, decision)}
     if not decision.charged and decision.event is Event.RETRY and attempt.held.attempt_charged:
         job["charged"] = attempt.held.charged - 1
+    attempt.ending = _attempt(attempt, reason) | _classified(decision, failure)
     change = Change(
         job=job,
         facts={**_facts(attempt), **_explained(decision)},
-        attempt=_attempt(attempt, reason) | _classified(decision, failure),
+        attempt=attempt.ending,
         also=failure.rows,
     )
     attempt.held = transitions.transition(
@@ -183,4 +184,3 @@ def _facts(attempt: "Attempt") -> dict[str, Any]:
 
 
 _STOPS = {"cancel": Event.CANCEL, "pause": Event.PAUSE, "drain": Event.RELEASE}
-_REASONS = {"cancel": "cancel_requested", "pause": "requested"}

@@ -97,19 +97,29 @@ def _sweep_earlier(attempt: Attempt) -> None:
 
 
 def _log(attempt: Attempt) -> None:
-    job = attempt.job
+    """One line an attempt, with what locates it (A3)."""
+    job, row = attempt.job, attempt.ending
     logger.info(
         "attempt ended",
         extra={
             "event": "attempt_ended",
             "job": f"J-{job.id}",
             "key": job.idempotency_key,
-            "fence": attempt.held.fence,
+            "attempt": attempt.held.fence,
             "state": attempt.held.state,
             "stage": attempt.stage,
             "commit": attempt.base.commit if attempt.base else "",
             "seconds": round(attempt.elapsed(), 3),
+            "failure_class": row.get("failure_class", ""),
+            "failure_code": row.get("failure_code", ""),
+            "stop_reason": row.get("stop_reason", ""),
+            "tool_types": row.get("tool_types", []),
             "executor": job.definition.executor,
+            "service": row.get("service", ""),
+            "account": row.get("account", ""),
+            "plan": row.get("plan", ""),
+            "model": row.get("model", ""),
+            "cli_version": row.get("cli_version", ""),
             "policy": attempt.held.policy,
         },
     )
