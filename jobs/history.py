@@ -82,7 +82,8 @@ def snapshot(values: dict[str, Any]) -> dict[str, Any]:
 
 def _bodies(job_id: int) -> Iterator[dict[str, Any]]:
     texts = AuditEvent.objects.filter(stream=f"job:{job_id}").order_by("seq").values_list("body", flat=True)
-    return (json.loads(text) for text in texts.iterator())
+    # Read at once: a reader that stops early would leave a server-side cursor open.
+    return (json.loads(text) for text in list(texts))
 
 
 def _plain(value: Any) -> Any:

@@ -95,7 +95,7 @@ class Fault:
 
 def verify(stream: str) -> Fault | None:
     """None when the stream's chain is whole and, for a job's, ends where the job says; else its first fault."""
-    faults = _faults(AuditEvent.objects.filter(stream=stream).order_by("seq").iterator())
+    faults = _faults(AuditEvent.objects.filter(stream=stream).order_by("seq"))
     jobs = Job.objects.filter(pk=stream.removeprefix(JOB)) if stream.startswith(JOB) else Job.objects.none()
     return next(itertools.chain(faults, _wrong_ends(jobs)), None)
 
