@@ -113,9 +113,7 @@ DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 DATABASES["default"]["ATOMIC_REQUESTS"] = False  # under IMMEDIATE each GET would take the writer lock
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache", "LOCATION": DATA_DIR / "cache"}
-}
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache", "LOCATION": DATA_DIR / "cache"}}
 
 # --- Engine (seconds unless said) ------------------------------------------------------------------------------
 ARTIFACTS_DIR = Path(env("AGENTQ_ARTIFACTS", default=str(DATA_DIR / "artifacts"))).resolve()
@@ -134,7 +132,7 @@ Q_CLUSTER = {
     "broker_class": "jobs.worker.broker.JobsBroker",
     "orm": "default",
     "workers": AGENTQ_WORKERS,
-    "queue_limit": AGENTQ_WORKERS,
+    "queue_limit": 0,  # none: the broker's gate bounds it, and a full queue would block the broker's watch over it
     "bulk": 1,
     "poll": AGENTQ_POLL_SECONDS,
     "timeout": 300,  # maintenance tasks only: a job message carries its own

@@ -8,28 +8,44 @@ whether it lives.
 import mmap
 import os
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 WORKERS_AT_MOST = 128
-_PID = struct.Struct("<I")
+_PLACE = struct.Struct("<II")  # pid, and how many messages were taken at this place
 _DRAIN, _FIRST = 0, 8
-_memory = mmap.mmap(-1, _FIRST + WORKERS_AT_MOST * _PID.size)
+_memory = mmap.mmap(-1, _FIRST + WORKERS_AT_MOST * _PLACE.size)
 
 
-@contextmanager
-def busy() -> Iterator[None]:
-    """This worker has a message in hand; it is not free until the block ends."""
-    offset = _take()
-    try:
-        yield
-    finally:
-        _PID.pack_into(_memory, offset, 0)
+def take() -> None:
+    """This worker has a message in hand; it is not free until `free`."""
+    pid = os.getpid()
+    while True:
+        for offset in _offsets():
+            other, taken = _PLACE.unpack_from(_memory, offset)
+            if other == pid or not _lives(other):
+                _PLACE.pack_into(_memory, offset, pid, (taken + 1) % 2**32)
+                # Two workers may have chosen one place at once: whoever reads back another's pid looks again.
+                if _PLACE.unpack_from(_memory, offset)[0] == pid:
+                    return
+        raise RuntimeError(f"more than {WORKERS_AT_MOST} workers in one cluster")
+
+
+def free() -> None:
+    """This worker waits for its next message."""
+    pid = os.getpid()
+    for offset in _offsets():
+        other, taken = _PLACE.unpack_from(_memory, offset)
+        if other == pid:
+            _PLACE.pack_into(_memory, offset, 0, taken)
 
 
 def busy_count() -> int:
     """Workers of this cluster that have a message in hand."""
-    return sum(_lives(_PID.unpack_from(_memory, offset)[0]) for offset in _offsets())
+    return sum(_lives(_PLACE.unpack_from(_memory, offset)[0]) for offset in _offsets())
+
+
+def taken_count() -> int:
+    """Changes whenever a worker takes a message."""
+    return sum(int(_PLACE.unpack_from(_memory, offset)[1]) for offset in _offsets())
 
 
 def drain() -> None:
@@ -41,20 +57,8 @@ def draining() -> bool:
     return _memory[_DRAIN] == 1
 
 
-def _take() -> int:
-    pid = os.getpid()
-    while True:
-        for offset in _offsets():
-            if not _lives(_PID.unpack_from(_memory, offset)[0]):
-                _PID.pack_into(_memory, offset, pid)
-                # Two workers may have chosen one place at once: whoever reads back another's pid looks again.
-                if _PID.unpack_from(_memory, offset)[0] == pid:
-                    return offset
-        raise RuntimeError(f"more than {WORKERS_AT_MOST} workers in one cluster")
-
-
 def _offsets() -> range:
-    return range(_FIRST, _FIRST + WORKERS_AT_MOST * _PID.size, _PID.size)
+    return range(_FIRST, _FIRST + WORKERS_AT_MOST * _PLACE.size, _PLACE.size)
 
 
 def _lives(pid: int) -> bool:

@@ -16,8 +16,11 @@ from django.utils import timezone
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 from django_q.models import OrmQ
+from django_q.signals import post_execute_in_worker, pre_execute
 from django_q.signing import SignedPackage
+from django_q.tasks import async_task
 
+from jobs.core.states import State
 from jobs.services import leases, nodes
 from jobs.worker import board, identity
 from jobs.worker.wakeup import WakeUp
@@ -25,6 +28,7 @@ from jobs.worker.wakeup import WakeUp
 logger = logging.getLogger("jobs.broker")
 
 RUN = "jobs.worker.runner.run_message"
+MAINTENANCE = "jobs.worker.maintenance.run"
 PREFIX = "job:"
 MESSAGE_SLACK_SECONDS = 180  # the engine's own limits act first; this is django-q2's backstop
 GATED_SECONDS = 0.02
@@ -47,7 +51,7 @@ class JobsBroker(ORM):
     def _reset(self) -> None:
         self._wake_up: WakeUp | None = None
         self._reserved: dict[int, float] = {}
-        self._lapses = 0
+        self._taken = self._lapses = 0
         self._due = {"sweep": 0.0, "maintenance": 0.0, "report": 0.0}
 
     def dequeue(self) -> list[tuple[str | int, str]] | None:
@@ -86,17 +90,16 @@ class JobsBroker(ORM):
             self._wake_up = WakeUp()
             self._lead()
         self._report()
+        if self._now_and_then("sweep", SWEEP_SECONDS):
+            self._sweep()
         if board.draining() or self._wedged():
             time.sleep(GATED_SECONDS * 5)
             return None
-        if self._now_and_then("sweep", SWEEP_SECONDS):
-            for job_id in leases.expired(self._queue):
-                leases.expire(job_id)
-        if self._now_and_then("maintenance", MAINTENANCE_SECONDS) and self._maintenance_waits():
-            return super().dequeue()
         if board.busy_count() + len(self._reserved) >= Conf.WORKERS:
             time.sleep(GATED_SECONDS)
             return None
+        if self._now_and_then("maintenance", MAINTENANCE_SECONDS) and self._maintenance_waits():
+            return super().dequeue()
         reserved = leases.reserve(identity.cluster(), self._queue)
         if reserved is None:
             self._wake_up.wait(settings.AGENTQ_POLL_SECONDS)
@@ -107,30 +110,41 @@ class JobsBroker(ORM):
     def _maintenance_waits(self) -> bool:
         return OrmQ.objects.using(Conf.ORM).filter(key=self._queue, lock__lt=timezone.now()).exists()
 
-    def _wedged(self) -> bool:
-        """True once this cluster is on its way out: it took messages and nobody picked them up.
+    def _sweep(self) -> None:
+        ended = [leases.expire(job_id) for job_id in leases.expired(self._queue)]
+        if State.REVIEW in ended:
+            # No next attempt will store what the dead one left, and a person is to decide about it.
+            async_task(MAINTENANCE, broker=self)
 
-        An idle worker killed while it holds the queue's lock leaves a cluster that looks alive and runs nothing.
-        Several reservations in a row that lapse unclaimed, with no worker busy, tell it.
+    def _wedged(self) -> bool:
+        """True while nobody picks up this cluster's messages: it offers no more, and ends once no job runs in it.
+
+        An idle worker killed while it holds the queue's lock leaves a cluster that looks alive and starts nothing.
+        Several reservations that lapse with no message taken since tell it.
         """
-        if not self._reserved:
+        self._look_at_reservations()
+        if (taken := board.taken_count()) != self._taken:
+            self._taken, self._lapses = taken, 0
+        if self._lapses < LAPSES_OF_A_WEDGE:
             return False
+        if board.busy_count() == 0:
+            logger.error("workers pick up no message; the cluster ends to be started anew")
+            nodes.wedged(identity.cluster(), lapses=self._lapses)
+            _end_cluster()
+        return True
+
+    def _look_at_reservations(self) -> None:
+        if not self._reserved:
+            return
         waiting = leases.still_reserved(list(self._reserved), identity.cluster())
         now = time.monotonic()
         for job_id, since in list(self._reserved.items()):
             if job_id not in waiting:
                 del self._reserved[job_id]
-                self._lapses = 0
             elif now - since > settings.AGENTQ_RESERVATION_SECONDS:
                 del self._reserved[job_id]
                 leases.unreserve(job_id, identity.cluster())
-                self._lapses += board.busy_count() == 0
-        if self._lapses < LAPSES_OF_A_WEDGE:
-            return False
-        logger.error("workers pick up no message; the cluster ends to be started anew")
-        nodes.wedged(identity.cluster(), lapses=self._lapses)
-        _end_cluster()
-        return True
+                self._lapses += 1
 
     def _lead(self) -> None:
         nodes.started(
@@ -156,6 +170,19 @@ class JobsBroker(ORM):
             return False
         self._due[what] = now + seconds
         return True
+
+
+def _take(**_signal: object) -> None:
+    board.take()
+
+
+def _free(**_signal: object) -> None:
+    board.free()
+
+
+# Sent in the worker around each message, maintenance too: until it ends, that worker is not free.
+pre_execute.connect(_take)
+post_execute_in_worker.connect(_free)
 
 
 def _message(reserved: leases.Reserved) -> str:

@@ -28,15 +28,14 @@ SLICE_SECONDS = 5.0
 
 def run_message(job_id: int) -> str:
     """One attempt of this job, and of further short jobs within the slice; a word for the log."""
-    with board.busy():
-        slice_end = time.monotonic() + SLICE_SECONDS
-        done, queue = _run_guarded(job_id)
-        while queue and time.monotonic() < slice_end and not board.draining():
-            following = leases.short_ready(queue)
-            if following is None:
-                break
-            _, queue = _run_guarded(following)
-        return done
+    slice_end = time.monotonic() + SLICE_SECONDS
+    done, queue = _run_guarded(job_id)
+    while queue and time.monotonic() < slice_end and not board.draining():
+        following = leases.short_ready(queue)
+        if following is None:
+            break
+        _, queue = _run_guarded(following)
+    return done
 
 
 def run(job_id: int) -> Claimed | None:
