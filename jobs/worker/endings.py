@@ -9,11 +9,12 @@ from jobs.core.budgets import BudgetState
 from jobs.core.decisions import Decision, Task, decide, risk_in_stage
 from jobs.core.failures import classify
 from jobs.core.states import Event
-from jobs.errors import AgentQError
+from jobs.errors import AgentQError, LeaseLost
 from jobs.services import audit, leases, transitions
 from jobs.services.transitions import Change
 from jobs.worker import keepsakes, workspace
 from jobs.worker.outcomes import Failure
+from jobs.workspaces.snapshot import ref_for
 
 if TYPE_CHECKING:
     from jobs.worker.attempt import Attempt
@@ -28,7 +29,8 @@ def stopped(attempt: "Attempt", reason: str) -> None:
     _keep(attempt, reason)
     if reason == "shim_lost":
         # Everything it held is proven dead. Its end is a crash like any other: the lease is given up at once.
-        leases.surrender(attempt.held.id, worker=attempt.held.worker, fence=attempt.held.fence)
+        if not leases.surrender(attempt.held.id, worker=attempt.held.worker, fence=attempt.held.fence):
+            raise LeaseLost()  # the next attempt's worker ended the shim
         return
     event = _STOPS.get(reason, Event.HOLD)
     why = {"cancel": "cancel_requested", "pause": attempt.heart.pause_requested or "requested"}.get(reason, reason)
@@ -63,7 +65,10 @@ def late(attempt: "Attempt") -> None:
     """The lease is gone: nothing more is written to the job; what was done is kept where a person can look (L2)."""
     try:
         _keep(attempt, "late")
-    except AgentQError:
+    except (AgentQError, OSError):
+        # The next attempt's worker may have found this work tree first, and stored it.
+        stored = attempt.mirror.commit_at(ref_for(attempt.held.id, attempt.held.fence, "partial"))
+        attempt.snapshot = stored or attempt.snapshot
         logger.warning("the late work could not be stored", extra={"job": attempt.held.id, "fence": attempt.held.fence})
     keepsakes.write_late(attempt)
     audit.note(

@@ -3,14 +3,16 @@
 from jobs.core.states import ACTIVE
 from jobs.models import Job
 from jobs.services import artifacts, reconcile
+from jobs.worker.rescue import rescue_idle
 from jobs.workspaces.checkout import quarantine
 
 
 def run() -> str:
     """One round; a word for django-q2's result row."""
     swept = reconcile.sweep()
+    rescued = rescue_idle()
     moved = quarantine(artifacts.workspaces(), _live_names)
-    return f"expired {swept.expired}, held {swept.held}, lost nodes {swept.nodes_lost}, stray trees {len(moved)}"
+    return f"expired {swept.expired}, held {swept.held}, lost nodes {swept.nodes_lost}, rescued {rescued}, stray {len(moved)}"
 
 
 def _live_names() -> set[str]:
