@@ -13,7 +13,7 @@ from typing import Final
 
 from jobs.core import backoff, budgets
 from jobs.core.budgets import BudgetState, Remaining
-from jobs.core.failures import Classification
+from jobs.core.failures import Classification, FailureFacts, named
 from jobs.core.policy import DEFAULT_POLICY, REPEATS, Policy
 from jobs.core.states import Event
 
@@ -160,6 +160,15 @@ def decide(
     return _to_person(base, seen.class_)
 
 
+def out_of_budget(reason: budgets.StopReason, state: BudgetState, policy: Policy) -> Decision:
+    """The answer before a step that a used-up budget forbids: the job stops for a person and the budget is named."""
+    nothing = Classification(class_="", code=f"budget_{reason}", action="review", rules=(f"budget:{reason}",))
+    base = _base(replace(nothing, confidence="high"), state, policy)
+    return replace(
+        base, action=Action.OPEN_CIRCUIT, reason="budget_exhausted", stop_reason=str(reason), trip=Trip.BUDGET
+    )
+
+
 def risk_in_stage(risk: str, stage: str, own_risk: str = "writes_files") -> str:
     """The risk that counts in a stage: a workflow with effects counts by its own risk until deliver (B2)."""
     if risk == OUTWARD and stage and stage != "deliver":
@@ -193,8 +202,8 @@ def _repeat(base: Decision, seen: Classification, state: BudgetState, around: _A
 
 
 def _named(task: Task, policy: Policy) -> Classification:
-    class_, action = policy.meaning_of(task.failure)
-    return Classification(class_=class_, code=task.failure or "unknown", action=action)
+    facts = FailureFacts(stage=task.stage, risk=task.risk)
+    return named(task.failure or "unknown", facts, policy, Classification(class_="", code="", action="accept"))
 
 
 def _base(seen: Classification, state: BudgetState, policy: Policy) -> Decision:

@@ -69,7 +69,7 @@ class Classification:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class Seen:
     """The signals that were seen: name to True when typed evidence showed it, False when text alone did."""
 
     strength: Mapping[str, bool]
@@ -94,7 +94,36 @@ def classify(facts: FailureFacts, policy: Policy) -> Classification:
     that holds and is more careful; with risk external_side_effect it never happens (B2).
     """
     seen = observe(facts, policy)
-    held = [rule for rule in policy.rules if _applies(rule, facts) and seen.holds(rule)]
+    return conclude(facts, seen, [rule for rule in policy.rules if applies(rule, facts) and seen.holds(rule)])
+
+
+def named(code: str, facts: FailureFacts, policy: Policy, shown: Classification) -> Classification:
+    """The classification of a failure that our own checks or the executor named by a code.
+
+    Its meaning is the policy's for that code. A repetition yields to `shown`, what the evidence of the same run gives,
+    where that is more careful.
+    """
+    class_, action = policy.meaning_of(code)
+    rule = policy.rule_of(code)
+    known = rule is not None or code in policy.codes
+    if action in REPEATS and shown.rules and ACTIONS.index(shown.action) < ACTIONS.index(action):
+        return shown
+    if action in REPEATS and (facts.retry_forbidden or facts.outward or "acted" in facts.marks):
+        action = "review"
+    return Classification(
+        class_=class_,
+        code=code,
+        action=action,
+        rules=(rule.id,) if rule else (f"code:{code}",) if known else (),
+        confidence=HIGH if known else NONE,
+        fingerprint=fingerprint(class_, code, facts),
+        retry_after=facts.retry_after,
+        max_retries=rule.max_retries if rule else None,
+    )
+
+
+def conclude(facts: FailureFacts, seen: Seen, held: list[Rule]) -> Classification:
+    """The classification when exactly these rules hold, in their order."""
     if not held:
         return _without_rule(facts)
     first = held[0]
@@ -112,18 +141,24 @@ def classify(facts: FailureFacts, policy: Policy) -> Classification:
     )
 
 
-def observe(facts: FailureFacts, policy: Policy) -> _Seen:
+def observe(facts: FailureFacts, policy: Policy) -> Seen:
     """Every signal of the policy and every mark (as `is:<mark>`) that these facts show."""
+    strength = marks_seen(facts)
+    for signal in policy.signals:
+        if typed(signal, facts):
+            strength[signal.name] = True
+        elif _any_match(signal.text, facts.text):
+            strength[signal.name] = False
+    return Seen(strength)
+
+
+def marks_seen(facts: FailureFacts) -> dict[str, bool]:
+    """Every mark as `is:<mark>`; False for those that only describe the surroundings."""
     strength = {f"is:{mark}": mark not in CONTEXT_MARKS for mark in facts.marks}
     strength.setdefault("is:outward", False)
     if not facts.outward:
         del strength["is:outward"]
-    for signal in policy.signals:
-        if _typed(signal, facts):
-            strength[signal.name] = True
-        elif _any_match(signal.text, facts.text):
-            strength[signal.name] = False
-    return _Seen(strength)
+    return strength
 
 
 def fingerprint(class_: str, code: str, facts: FailureFacts) -> str:
@@ -134,7 +169,8 @@ def fingerprint(class_: str, code: str, facts: FailureFacts) -> str:
     return hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
 
 
-def _applies(rule: Rule, facts: FailureFacts) -> bool:
+def applies(rule: Rule, facts: FailureFacts) -> bool:
+    """True when the rule may look at these facts at all: stage, risk, and whether the run failed."""
     if not facts.failed and not rule.even_on_success:
         return False
     if rule.stages and facts.stage not in rule.stages:
@@ -142,7 +178,8 @@ def _applies(rule: Rule, facts: FailureFacts) -> bool:
     return not rule.risks or facts.risk in rule.risks
 
 
-def _typed(signal: Signal, facts: FailureFacts) -> bool:
+def typed(signal: Signal, facts: FailureFacts) -> bool:
+    """True when typed evidence shows the signal: status, exit code, typed code or exception type."""
     return (
         (facts.http_status is not None and facts.http_status in signal.statuses)
         or (facts.exit_code is not None and facts.exit_code in signal.exit_codes)

@@ -213,12 +213,14 @@ class Policy:
                 return budget
         return min(self.budgets, key=lambda budget: budget.attempts)
 
+    def rule_of(self, code: str) -> Rule | None:
+        """The first rule that gives this code."""
+        return next((rule for rule in self.rules if rule.code == code), None)
+
     def meaning_of(self, code: str) -> tuple[str, str]:
         """(class, action) of a failure code; a code nobody defined is unknown and goes to a person (F2)."""
-        for rule in self.rules:
-            if rule.code == code:
-                return rule.class_, rule.action
-        return self.codes.get(code, ("unknown", "review"))
+        rule = self.rule_of(code)
+        return (rule.class_, rule.action) if rule else self.codes.get(code, ("unknown", "review"))
 
 
 DEFAULT_POLICY: Final = Policy()
