@@ -109,6 +109,12 @@ class Preparing:
                 raise EnqueueRefused(str(refusal), field="branch") from None
             except WorkspaceError as refusal:
                 raise EnqueueRefused(str(refusal), field="repo") from None
+            except OSError as error:
+                raise EnqueueRefused(
+                    _("%(place)s cannot be read: %(why)s. Give this account access to it.")
+                    % {"place": repository.location, "why": error.strerror},
+                    field="repo",
+                ) from None
         return self._commits[repository.pk, branch]
 
 

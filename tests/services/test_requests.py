@@ -92,3 +92,19 @@ def test_a_changed_workflow_under_its_old_version_refuses_its_requests_and_no_ot
     assert isinstance(answers[1], enqueue.Enqueued) and answers[1].created
     with pytest.raises(WorkflowConflict):
         enqueue.enqueue(request(repository), actor="user:ana")
+
+
+@pytest.mark.django_db
+def test_a_repository_that_may_not_be_read_refuses_its_requests_and_no_others(repository, tmp_path, monkeypatch):
+    closed = factories.repository(tmp_path / "closed")
+    read = repositories.branch_commit
+
+    def branch_commit(asked, branch):
+        if asked == closed:  # what the operating system says to an account without rights; tests may run as root
+            raise PermissionError(13, "Permission denied", closed.location)
+        return read(asked, branch)
+
+    monkeypatch.setattr(repositories, "branch_commit", branch_commit)
+    refused, answer = enqueue.enqueue_many([request(closed), request(repository)], actor="user:ana")
+    assert isinstance(refused, EnqueueRefused) and refused.field == "repo" and "Permission denied" in str(refused)
+    assert isinstance(answer, enqueue.Enqueued) and answer.created
