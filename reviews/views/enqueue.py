@@ -15,6 +15,7 @@ from jobs.services import enqueue, workflows
 from jobs.workflows.definition import WorkflowDefinition
 from reviews import queries
 from reviews.forms.enqueue import EnqueueForm
+from reviews.forms.payload import PREFIX
 from reviews.permissions import actor
 from reviews.previews import Preview, preview
 
@@ -61,6 +62,7 @@ def _page(
         "attempts": definition and budget and (definition.max_attempts or budget.attempts),
         "seconds": budget.seconds if budget else None,
         "preview": shown,
+        "kept": _kept(request, shown_form),
     }
     return render(request, "enqueue.html", context, status=status)
 
@@ -87,6 +89,12 @@ def _form(request: HttpRequest, initial: dict[str, str] | None) -> EnqueueForm:
     given = {name: value for name, value in initial.items() if value}
     given |= {"repo": repository.name if repository else "", "action": definition.name if definition else ""}
     return EnqueueForm(initial=given, **known)
+
+
+def _kept(request: HttpRequest, shown_form: EnqueueForm) -> dict[str, str]:
+    """What was typed for another action: it comes back when that action does."""
+    typed = _texts(request.POST)
+    return {name: typed[name] for name in typed if name.startswith(PREFIX) and name not in shown_form.fields}
 
 
 def _texts(given: QueryDict) -> dict[str, str]:

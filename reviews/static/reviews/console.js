@@ -89,7 +89,8 @@
     const own = new URL(detail.path, location.href).origin === location.origin;
     if (own && !["get", "head"].includes(detail.verb)) detail.headers["X-CSRFToken"] = csrfToken();
   });
-  const KEPT = { "input[id]:is([type=checkbox],[type=radio])": "checked", "details[id]": "open", ".scroll[id]": "scrollLeft" };
+  const KEPT = { "input[id]:is([type=checkbox],[type=radio])": "checked", "details[id]": "open", ".scroll[id]": "scrollLeft",
+    "input[id]:is([type=text],[type=number]), textarea[id]": "value" };
   let kept = [];
   document.addEventListener("htmx:beforeSwap", ({ detail }) => {
     if (signedOut(detail.xhr)) detail.shouldSwap = false;

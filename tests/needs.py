@@ -1,0 +1,30 @@
+"""What a test needs from the machine: where it is absent the test skips with the reason, but under CI it fails."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+
+def browser() -> str:
+    """The path of a Chromium that tests may drive: from CHROMIUM, else where Debian has it, else from PATH."""
+    named = os.environ.get("CHROMIUM", "")
+    for found in (named, "/usr/bin/chromium", shutil.which("chromium") or "", shutil.which("google-chrome") or ""):
+        if found and Path(found).exists():
+            return found
+    return _absent("this test drives a real Chromium: install the package chromium, or name one in CHROMIUM")
+
+
+def postgresql() -> None:
+    """The suite runs on PostgreSQL."""
+    if connection.vendor != "postgresql":
+        _absent("this test needs PostgreSQL: run the suite with DATABASE_URL=postgres://…", in_ci_too=True)
+
+
+def _absent(why: str, *, in_ci_too: bool = False) -> str:
+    """CI runs the suite once on each database, so the wrong database is no lack there."""
+    if os.environ.get("CI") and not in_ci_too:
+        pytest.fail(f"{why} (CI may skip nothing)")
+    pytest.skip(why)
