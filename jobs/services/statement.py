@@ -5,13 +5,13 @@ written when the fence does not hold. SQLite gets plain statements in one IMMEDI
 first because its trigger looks for them BEFORE the update.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Model
+from django.db.models import CharField, DateTimeField, Field, JSONField, Model, TextField
 
 from jobs.models import AuditEvent, Job
 
@@ -69,19 +69,15 @@ def insert_new(model: type[Model], values: Values, *, unique: str, also: tuple[t
 
     Takes part in the caller's transaction.
     """
-    slots, params = _slots(model, values)
-    names, table = _names(model, values), model._meta.db_table
-    if connection.vendor == "postgresql":
-        text = f"INSERT INTO {table} ({names}) VALUES ({', '.join(slots)}) ON CONFLICT ({unique}) DO NOTHING"
-    else:
-        # Our own trigger refuses a clash before ON CONFLICT is asked; under the writer's lock looking is deciding.
-        text = f"INSERT INTO {table} ({names}) SELECT {', '.join(slots)} WHERE NOT EXISTS"
-        text += f" (SELECT 1 FROM {table} WHERE {unique} = %s)"
+    shape, params = _split(model, values)
+    if connection.vendor != "postgresql":
         params.append(values[unique])
-    if _execute(text, params) != 1:
-        return False
-    for row in also[1]:
-        _execute(*_insert(also[0], row))
+    with connection.cursor() as cursor:
+        cursor.execute(_insert_unless_taken(model, shape, unique), params)
+        if cursor.rowcount != 1:
+            return False
+        for row in also[1]:
+            cursor.execute(*_insert(also[0], row))
     return True
 
 
@@ -93,14 +89,18 @@ def run(write: Write) -> bool:
     """True when the job row was as `where` says and everything is written; False when nothing is."""
     if connection.vendor == "postgresql":
         return _one_statement(write)
+    # Made before the transaction: nobody else writes while it is open.
+    audit = [_insert(AuditEvent, values) for values in write.audit]
+    fenced, also = _update(Job, write.values, write.where), [_part(part) for part in write.also]
     try:
-        with transaction.atomic():
-            for values in write.audit:
-                _execute(*_insert(AuditEvent, values))
-            if _execute(*_update(Job, write.values, write.where)) != 1:
+        with transaction.atomic(), connection.cursor() as cursor:
+            for text, params in audit:
+                cursor.execute(text, params)
+            cursor.execute(*fenced)
+            if cursor.rowcount != 1:
                 raise _Unfenced
-            for part in write.also:
-                _execute(*_part(part))
+            for text, params in also:
+                cursor.execute(text, params)
     except _Unfenced:
         return False
     except IntegrityError:
@@ -119,22 +119,21 @@ def _stands(where: Values) -> bool:
 
 
 def _one_statement(write: Write) -> bool:
-    text, params = _update(Job, write.values, write.where)
-    clauses = [f"fenced AS ({text} RETURNING id)"]
-    parts: Iterable[Insert | Update] = (*(Insert(AuditEvent, values) for values in write.audit), *write.also)
-    for number, part in enumerate(parts):
-        text, more = _insert_fenced(part) if isinstance(part, Insert) else _update_fenced(part)
-        clauses.append(f"part{number} AS ({text})")
+    shape, params = _split(Job, write.values)
+    condition, more = _condition(Job, write.where)
+    params += more
+    parts: list[_PartShape] = []
+    for part in (*(Insert(AuditEvent, values) for values in write.audit), *write.also):
+        part_shape, more = _split(part.model, part.values)
         params += more
+        where = ""
+        if isinstance(part, Update):
+            where, more = _condition(part.model, part.where)
+            params += more
+        parts.append((part.model, part_shape, where))
     with connection.cursor() as cursor:
-        cursor.execute(f"WITH {', '.join(clauses)} SELECT count(*) FROM fenced", params)
+        cursor.execute(_fenced_text(shape, condition, tuple(parts)), params)
         return bool(cursor.fetchone()[0] == 1)
-
-
-def _execute(text: str, params: list[Any]) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(text, params)
-        return int(cursor.rowcount)
 
 
 def _part(part: Insert | Update) -> tuple[str, list[Any]]:
@@ -144,27 +143,42 @@ def _part(part: Insert | Update) -> tuple[str, list[Any]]:
 
 
 def _insert(model: type[Model], values: Values) -> tuple[str, list[Any]]:
-    slots, params = _slots(model, values)
-    return f"INSERT INTO {model._meta.db_table} ({_names(model, values)}) VALUES ({', '.join(slots)})", params
-
-
-def _insert_fenced(part: Insert) -> tuple[str, list[Any]]:
-    slots, params = _slots(part.model, part.values)
-    table = part.model._meta.db_table
-    return f"INSERT INTO {table} ({_names(part.model, part.values)}) SELECT {', '.join(slots)} FROM fenced", params
+    shape, params = _split(model, values)
+    return _insert_text(model, shape), params
 
 
 def _update(model: type[Model], values: Values, where: Values) -> tuple[str, list[Any]]:
-    slots, params = _slots(model, values)
-    columns = _columns(model)
-    assignments = ", ".join(f'"{columns[name][0]}" = {slot}' for name, slot in zip(values, slots, strict=True))
+    shape, params = _split(model, values)
     condition, more = _condition(model, where)
-    return f"UPDATE {model._meta.db_table} SET {assignments} WHERE {condition}", params + more
+    return _update_text(model, shape, condition), params + more
 
 
-def _update_fenced(part: Update) -> tuple[str, list[Any]]:
-    text, params = _update(part.model, part.values, part.where)
-    return f"{text} AND EXISTS (SELECT 1 FROM fenced)", params
+# --- Values: what goes into the text, what goes as a parameter ---------------------------------------------------
+
+# Attribute names with the SQL that stands for each value. Equal shapes have equal texts: a text is made once in a
+# process, and the database plans it once.
+_Shape = tuple[tuple[str, str], ...]
+# A model, its values, and the condition of an update; an insert has none.
+_PartShape = tuple[type[Model], _Shape, str]
+
+
+def _split(model: type[Model], values: Values) -> tuple[_Shape, list[Any]]:
+    columns = _columns(model)
+    shape: list[tuple[str, str]] = []
+    params: list[Any] = []
+    for name, value in values.items():
+        column = columns[name]
+        if isinstance(value, Sql):
+            shape.append((name, value.text))
+            params += value.params
+        elif value is None:
+            shape.append((name, column.null))
+        elif value == "":
+            shape.append((name, column.empty))  # many columns are empty most of the time
+        else:
+            shape.append((name, column.slot))
+            params.append(value if column.convert is None else column.convert(value))
+    return tuple(shape), params
 
 
 def _condition(model: type[Model], where: Values) -> tuple[str, list[Any]]:
@@ -172,42 +186,98 @@ def _condition(model: type[Model], where: Values) -> tuple[str, list[Any]]:
     params: list[Any] = []
     columns = _columns(model)
     for name, value in where.items():
-        if value is None:
-            tests.append(f'"{columns[name][0]}" IS NULL')
-        elif isinstance(value, Sql):
+        if isinstance(value, Sql):
             tests.append(value.text)
             params += value.params
+            continue
+        column = columns[name]
+        if value is None:
+            tests.append(column.is_null)
         else:
-            tests.append(f'"{columns[name][0]}" = %s')
-            params.append(columns[name][2].get_db_prep_value(value, connection))
+            tests.append(column.equals)
+            params.append(value if column.convert is None else column.convert(value))
     return " AND ".join(tests), params
 
 
-def _names(model: type[Model], values: Values) -> str:
-    columns = _columns(model)
-    return ", ".join(f'"{columns[name][0]}"' for name in values)
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """How a column is written. `convert` makes the driver's value of ours; None where they are the same."""
 
-
-def _slots(model: type[Model], values: Values) -> tuple[list[str], list[Any]]:
-    columns = _columns(model)
-    cast = connection.vendor == "postgresql"
-    slots: list[str] = []
-    params: list[Any] = []
-    for name, value in values.items():
-        if isinstance(value, Sql):
-            slots.append(value.text)
-            params += value.params
-            continue
-        _, db_type, column = columns[name]
-        slots.append(f"%s::{db_type}" if cast else "%s")
-        params.append(column.get_db_prep_save(value, connection))
-    return slots, params
+    name: str
+    slot: str
+    null: str
+    empty: str
+    equals: str
+    is_null: str
+    convert: Callable[[Any], Any] | None
 
 
 @lru_cache
-def _columns(model: type[Model]) -> dict[str, tuple[str, str, Any]]:
-    """Attribute name → column name, type for a cast, field."""
-    return {
-        column.attname: (str(column.column), column.rel_db_type(connection) or "", column)
-        for column in model._meta.concrete_fields
-    }
+def _columns(model: type[Model]) -> dict[str, _Column]:
+    """By attribute name (`job_id`)."""
+    return {column.attname: _column(column) for column in model._meta.concrete_fields}
+
+
+def _column(column: "Field[Any, Any]") -> _Column:
+    # PostgreSQL cannot tell a parameter's type from `INSERT … SELECT`.
+    cast = f"::{column.rel_db_type(connection)}" if connection.vendor == "postgresql" else ""
+    name = f'"{column.column}"'
+    return _Column(
+        name, f"%s{cast}", f"NULL{cast}", f"''{cast}", f"{name} = %s", f"{name} IS NULL", _conversion(column)
+    )
+
+
+def _conversion(column: "Field[Any, Any]") -> Callable[[Any], Any] | None:
+    """Numbers, truth values and PostgreSQL's times are written as they are; text only sheds its enum."""
+    if isinstance(column, CharField | TextField):
+        return str
+    if isinstance(column, JSONField):
+        return lambda value: column.get_db_prep_save(value, connection)
+    if isinstance(column, DateTimeField) and connection.vendor != "postgresql":
+        return connection.ops.adapt_datetimefield_value
+    return None
+
+
+# --- Texts, each made once in a process --------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def _insert_text(model: type[Model], shape: _Shape) -> str:
+    names, slots = _lists(model, shape)
+    return f"INSERT INTO {model._meta.db_table} ({names}) VALUES ({slots})"
+
+
+@lru_cache(maxsize=512)
+def _insert_unless_taken(model: type[Model], shape: _Shape, unique: str) -> str:
+    if connection.vendor == "postgresql":
+        return f"{_insert_text(model, shape)} ON CONFLICT ({unique}) DO NOTHING"
+    # Our own trigger refuses a clash before ON CONFLICT is asked; under the writer's lock looking is deciding.
+    names, slots = _lists(model, shape)
+    table = model._meta.db_table
+    taken = f"SELECT 1 FROM {table} WHERE {unique} = %s"
+    return f"INSERT INTO {table} ({names}) SELECT {slots} WHERE NOT EXISTS ({taken})"
+
+
+@lru_cache(maxsize=512)
+def _update_text(model: type[Model], shape: _Shape, condition: str) -> str:
+    columns = _columns(model)
+    assignments = ", ".join(f"{columns[name].name} = {slot}" for name, slot in shape)
+    return f"UPDATE {model._meta.db_table} SET {assignments} WHERE {condition}"
+
+
+@lru_cache(maxsize=512)
+def _fenced_text(shape: _Shape, condition: str, parts: tuple[_PartShape, ...]) -> str:
+    clauses = [f"fenced AS ({_update_text(Job, shape, condition)} RETURNING id)"]
+    for number, (model, part, where) in enumerate(parts):
+        if where:
+            text = f"{_update_text(model, part, where)} AND EXISTS (SELECT 1 FROM fenced)"
+        else:
+            names, slots = _lists(model, part)
+            text = f"INSERT INTO {model._meta.db_table} ({names}) SELECT {slots} FROM fenced"
+        clauses.append(f"part{number} AS ({text})")
+    return f"WITH {', '.join(clauses)} SELECT count(*) FROM fenced"
+
+
+def _lists(model: type[Model], shape: _Shape) -> tuple[str, str]:
+    columns = _columns(model)
+    return ", ".join(columns[name].name for name, _ in shape), ", ".join(slot for _, slot in shape)
