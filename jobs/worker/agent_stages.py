@@ -13,6 +13,7 @@ from jobs.executors.outputs import tail
 from jobs.worker import workspace
 from jobs.worker.outcomes import Done, Failure, StageFailed, StageStopped
 from jobs.workflows.inputs import stage_inputs
+from jobs.workspaces.mirror import Base
 
 if TYPE_CHECKING:
     from jobs.worker.attempt import Attempt
@@ -22,10 +23,9 @@ TAIL_BYTES = 16 * 1024
 
 def read(attempt: "Attempt") -> Done:
     """The base is fixed: the commit that identity named, else the branch as it is now."""
-    attempt.base, attempt.snapshot = _resolve(attempt), ""
+    attempt.base, attempt.base_stored, attempt.snapshot = find_base(attempt), False, ""
     _run(attempt, Stage.READ)
-    settled = {"base_commit": attempt.base.commit, "base_tree": attempt.base.tree, "snapshot": ""}
-    return Done(attempt.base.tree, job=settled)
+    return Done(attempt.base.tree, job={"snapshot": ""})
 
 
 def plan(attempt: "Attempt") -> Done:
@@ -42,6 +42,16 @@ def modify(attempt: "Attempt") -> Done:
     workspace.put_away(attempt, snapshot)
     facts = {"notes": sorted({note.kind for note in snapshot.notes}), "tools": list(result.tool_types)}
     return Done(snapshot.tree, snapshot=snapshot.commit, facts=facts)
+
+
+def find_base(attempt: "Attempt") -> Base:
+    """The commit that the job's identity names, else its branch as it is now. Raises StageFailed when it is gone."""
+    try:
+        if wanted := attempt.payload.get("base_sha"):
+            return attempt.mirror.base_of(wanted)
+        return attempt.mirror.resolve(attempt.job.branch)
+    except (BranchUnknown, GitFailed):
+        raise StageFailed(Failure(code="input_missing", tail="The branch or base commit is gone.")) from None
 
 
 def _run(attempt: "Attempt", stage: Stage) -> StageResult:
@@ -66,6 +76,8 @@ def _run(attempt: "Attempt", stage: Stage) -> StageResult:
         raise LeaseLost()
     if result.survivors:
         raise StageFailed(Failure(code="processes_alive"))
+    if result.timed_out and attempt.total_left() <= 0:
+        raise StageStopped("seconds_used_up")
     if result.stopped is not None and not result.timed_out and result.stopped != "output_cap":
         raise StageStopped(result.stopped)
     raise StageFailed(_failure(attempt, stage, result))
@@ -93,15 +105,6 @@ def _failure(attempt: "Attempt", stage: Stage, result: StageResult) -> Failure:
     if not code and result.facts.get("terminal_event") is False and result.exit_code == 0:
         code = "no_terminal_event"
     return Failure(code=code, run=run, tail=stderr or stdout, tool_types=result.tool_types)
-
-
-def _resolve(attempt: "Attempt") -> Any:
-    try:
-        if wanted := attempt.payload.get("base_sha"):
-            return attempt.mirror.base_of(wanted)
-        return attempt.mirror.resolve(attempt.job.branch)
-    except (BranchUnknown, GitFailed):
-        raise StageFailed(Failure(code="input_missing", tail="The branch or base commit is gone.")) from None
 
 
 def _inputs(attempt: "Attempt") -> dict[str, Any]:

@@ -40,6 +40,7 @@ class Attempt:
     begun: float
     stage: Stage
     base: Base | None = None
+    base_stored: bool = False  # a checkpoint has put it on the job
     checkout: Checkout | None = None
     snapshot: str = ""  # the newest stored state of the work, also a half-done one
     delivered: str = ""  # the branch, once it is there
@@ -78,10 +79,13 @@ class Attempt:
         """The database's time, carried on from the claim by a clock that does not jump."""
         return self.claimed.started_at + timedelta(seconds=self.elapsed())
 
+    def total_left(self) -> float:
+        """Seconds that the job has left over all its attempts (B1)."""
+        return float(self.job.max_seconds - self.job.seconds_spent - self.elapsed())
+
     def limits(self) -> StageLimits:
         """What the next program may use: the attempt's own limit or what the job's total has left."""
-        own = self.job.definition.seconds - self.elapsed()
-        total = self.job.max_seconds - self.job.seconds_spent - self.elapsed()
+        own, total = self.job.definition.seconds - self.elapsed(), self.total_left()
         if min(own, total) <= 0:
             raise StageStopped("seconds_used_up" if total <= 0 else "timed_out")
         return StageLimits(
@@ -103,6 +107,7 @@ def begin(claimed: Claimed, heart: Heartbeat) -> Attempt:
         begun=time.monotonic(),
         stage=job.next_stage,
         base=Base(job.base_commit, job.base_tree) if job.base_tree else None,
+        base_stored=bool(job.base_tree),
         snapshot=job.snapshot,
     )
 
@@ -118,6 +123,8 @@ def run(attempt: Attempt) -> None:
     while True:
         _stop_between_stages(attempt)
         stage, started = attempt.stage, attempt.elapsed()
+        if attempt.base is None:
+            attempt.base = agent_stages.find_base(attempt)  # not every workflow reads first
         digest = inputs.digest(attempt, stage)
         done = _RUN[stage](attempt)
         if attempt.heart.lost:
@@ -133,6 +140,9 @@ def _write(attempt: Attempt, stage: Stage, digest: str, done: Done, after: Stage
     """The stage's checkpoint, and with it the change of state that follows: one write."""
     at = attempt.now()
     job = {"crashes": 0, **done.job}
+    if attempt.base is not None and not attempt.base_stored:
+        job |= {"base_commit": attempt.base.commit, "base_tree": attempt.base.tree}
+        attempt.base_stored = True
     if done.snapshot:
         job["snapshot"] = done.snapshot
     facts = {"stage": stage, "input": digest, "output": done.output, "seconds": round(seconds, 3), **done.facts}
@@ -192,12 +202,15 @@ def _fall_back(attempt: Attempt, first: Stage) -> None:
 
 
 def _stop_between_stages(attempt: Attempt) -> None:
-    heart = attempt.heart
+    heart, held = attempt.heart, attempt.held
     if heart.lost or heart.should_stop() == "lease_lost":
         raise LeaseLost()
     if (reason := heart.should_stop()) is not None:
         raise StageStopped(reason)
-    if heart.pause_requested:
+    # A checkpoint may have seen a request that no beat has brought yet.
+    if held.cancel_requested:
+        raise StageStopped("cancel")
+    if heart.pause_requested or held.pause_requested:
         raise StageStopped("pause")
     if heart.draining():
         raise StageStopped("drain")

@@ -10,6 +10,7 @@ from jobs.core.decisions import Decision, Task, decide, risk_in_stage
 from jobs.core.failures import classify
 from jobs.core.states import Event
 from jobs.errors import AgentQError, LeaseLost
+from jobs.models import Job
 from jobs.services import audit, leases, transitions
 from jobs.services.transitions import Change
 from jobs.worker import keepsakes, workspace
@@ -26,6 +27,8 @@ def stopped(attempt: "Attempt", reason: str) -> None:
     """The worker ended the attempt: by request, for a drain, or because a limit was reached."""
     if reason == "resumed_earlier":
         return
+    if reason == "pause" and not Job.objects.filter(pk=attempt.held.id).exclude(pause_requested="").exists():
+        reason = "pause_withdrawn"  # its batch goes on, which no beat has brought yet
     _keep(attempt, reason)
     if reason == "shim_lost":
         # Everything it held is proven dead. Its end is a crash like any other: the lease is given up at once.
@@ -188,4 +191,4 @@ def _facts(attempt: "Attempt") -> dict[str, Any]:
     return {"stage": attempt.stage, "fence": attempt.held.fence, "snapshot": attempt.snapshot}
 
 
-_STOPS = {"cancel": Event.CANCEL, "pause": Event.PAUSE, "drain": Event.RELEASE}
+_STOPS = {"cancel": Event.CANCEL, "pause": Event.PAUSE, "pause_withdrawn": Event.RELEASE, "drain": Event.RELEASE}

@@ -9,7 +9,7 @@ import time
 from django.db import connections
 
 from jobs.errors import AgentQError, ClaimRefused, DiskFull, LeaseLost, StaleJob
-from jobs.executors.processes import alive_job, sweep_job
+from jobs.executors.processes import alive, alive_job, sweep_job
 from jobs.models import Job
 from jobs.services import leases
 from jobs.services.leases import Claimed
@@ -49,8 +49,12 @@ def run(job_id: int) -> Claimed | None:
         job_id, worker=claimed.held.worker, fence=claimed.held.fence, deadline=claimed.job.deadline
     ) as heart:
         attempt = attempts.begin(claimed, heart)
-        _sweep_earlier(attempt)
-        _run_to_its_end(attempt)
+        try:
+            _sweep_earlier(attempt)
+            _run_to_its_end(attempt)
+        except Exception:
+            _give_up(attempt)
+            raise
     _log(attempt)
     return claimed
 
@@ -60,7 +64,7 @@ def _run_guarded(job_id: int) -> tuple[str, str]:
     try:
         claimed = run(job_id)
     except Exception:
-        logger.exception("an attempt ended without a result; its lease will expire", extra={"job": job_id})
+        logger.exception("an attempt ended without a result; it counts as a crash", extra={"job": job_id})
         connections.close_all()
         return "broken", ""
     if claimed is None:
@@ -85,6 +89,13 @@ def _run_to_its_end(attempt: Attempt) -> None:
             endings.failed(attempt, Failure(code="workspace_error", tail=str(error)))
     except LeaseLost:
         endings.late(attempt)
+
+
+def _give_up(attempt: Attempt) -> None:
+    """Nobody needs to wait for the lease of an attempt whose worker knows that it is over: it counts as a crash."""
+    held = attempt.held
+    if not alive(attempt.token):
+        leases.surrender(held.id, worker=held.worker, fence=held.fence)
 
 
 def _sweep_earlier(attempt: Attempt) -> None:

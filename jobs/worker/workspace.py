@@ -18,7 +18,7 @@ AUTHOR = snapshots.Identity("AgentQ", "agentq@localhost")
 def tree(attempt: "Attempt") -> Checkout:
     """The clone at the job's base; in modify on top of what an earlier attempt was asked to change."""
     if attempt.checkout is None:
-        attempt.base = attempt.base or attempt.mirror.base_of(attempt.job.base_commit)
+        assert attempt.base is not None
         attempt.checkout = checkouts.create(
             attempt.mirror,
             attempt.base,
