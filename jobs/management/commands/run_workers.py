@@ -108,7 +108,13 @@ def _run_cluster() -> None:
     # The board is shared memory: it must be there before anything is forked.
     from django_q.cluster import Cluster
 
-    from jobs.worker import board
+    from jobs.worker import board, runner  # noqa: F401  what every worker needs is read once, here
+
+    ended = threading.Event()
+
+    def _drain_then_stop() -> None:
+        board.drain()
+        ended.set()
 
     _schedule_maintenance()
     cluster = Cluster()
@@ -116,12 +122,6 @@ def _run_cluster() -> None:
     signal.signal(signal.SIGTERM, lambda *_: _drain_then_stop())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cluster.start()
-    ended = threading.Event()
-
-    def _drain_then_stop() -> None:
-        board.drain()
-        ended.set()
-
     threading.Thread(target=_await_end_of, args=(sys.stdin.buffer, _drain_then_stop), daemon=True).start()
     while not ended.wait(0.2):
         if not cluster.sentinel.is_alive():
