@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from jobs.core import claims
 from jobs.core.states import ACTIVE, FINAL, State
 from jobs.models import Attempt, Job, ReviewCase, WorkerNode
-from jobs.services import clock, leases, nodes
+from jobs.services import leases, nodes
 from jobs.services.candidates import Candidate, candidate
 
 NO_WORKER = "no_worker"
@@ -58,7 +58,7 @@ class Explanation:
 def explain(job_id: int) -> Explanation:
     """The job as it stands, from two reads. Raises Job.DoesNotExist."""
     job = candidate(job_id)
-    seen = _surroundings(job_id)
+    seen = _surroundings(job_id, job.now)
     found = [_worded(blocker, job, seen) for blocker in claims.blockers(leases.facts(job), job.now)]
     claimable = not found
     if claimable and not seen["worker_alive"]:
@@ -86,10 +86,10 @@ def reason_text(code: str) -> str:
     return words() if words else code.replace("_", " ")
 
 
-def _surroundings(job_id: int) -> dict[str, Any]:
+def _surroundings(job_id: int, now: datetime) -> dict[str, Any]:
     cases = ReviewCase.objects.filter(job=OuterRef("pk"), closed_at__isnull=True)
     attempts = Attempt.objects.filter(job=OuterRef("pk")).order_by("-fence")
-    alive = WorkerNode.objects.filter(stopped_at__isnull=True, seen_at__gt=clock.now() - nodes.LOST_AFTER)
+    alive = WorkerNode.objects.filter(stopped_at__isnull=True, seen_at__gt=now - nodes.LOST_AFTER)
     row: Any = (
         Job.objects.annotate(
             worker_alive=Exists(alive),
