@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from jobs.executors.base import Executor
 
 _CLASSES = {
+    "claude": ("jobs.executors.claude", "ClaudeExecutor"),
+    "codex": ("jobs.executors.codex", "CodexExecutor"),
     "command": ("jobs.executors.command", "CommandExecutor"),
     "sample": ("jobs.executors.sample", "SampleExecutor"),
 }

@@ -36,7 +36,9 @@ class StageLimits:
 @dataclass(frozen=True)
 class StageContext:
     """One stage to run. `output` is a directory outside the checkout; `environment` holds only what the child
-    needs beyond PATH, LANG, HOME and TMPDIR. `inputs` is {"argv": [...]} or {"params": {...}} by executor."""
+    needs beyond PATH, LANG, HOME and TMPDIR. `inputs` is {"argv": [...]}, {"params": {...}} or {"prompt": ...} by
+    executor. `session` names an agent's earlier session on the same tree, `readable` what lies outside and is needed.
+    """
 
     stage: str
     token: str
@@ -47,12 +49,15 @@ class StageContext:
     inputs: Mapping[str, Any]
     limits: StageLimits
     environment: Mapping[str, str] = field(default_factory=dict)
+    session: str = ""
+    readable: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
 class StageResult:
     """What happened, for the classifier and the gate. `ok` says that the stage ran to its proper end: it is the
-    executor's claim, never acceptance. `facts` holds plain codes, counts and digests, no text of the agent."""
+    executor's claim, never acceptance. `facts` holds plain codes, counts and digests, no text of the agent. `events`
+    are an agent's own, shortened: for the classifier, in memory only."""
 
     ok: bool
     exit_code: int | None = None
@@ -70,6 +75,7 @@ class StageResult:
     facts: Mapping[str, Any] = field(default_factory=dict)
     claim_path: Path | None = None
     tool_types: tuple[str, ...] = ()
+    events: tuple[Mapping[str, Any], ...] = ()
 
 
 class Executor(Protocol):
@@ -100,7 +106,7 @@ def run_process(
         output_cap_bytes=context.limits.output_cap_bytes,
         stdin_path=stdin_path,
     )
-    return _stage_result(spec, supervise(spec, control))
+    return stage_result(spec, supervise(spec, control))
 
 
 def supervise(spec: ProcessSpec, control: Control) -> ProcessResult:
@@ -128,7 +134,8 @@ def with_facts(result: StageResult, **facts: object) -> StageResult:
     return replace(result, facts={**result.facts, **facts})
 
 
-def _stage_result(spec: ProcessSpec, ended: ProcessResult) -> StageResult:
+def stage_result(spec: ProcessSpec, ended: ProcessResult) -> StageResult:
+    """How a process ended, as the result of a stage. `ok` is a clean exit 0."""
     facts = {
         "orphans_killed": ended.orphans_killed,
         "stdout_bytes": ended.stdout_bytes,

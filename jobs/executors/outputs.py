@@ -25,6 +25,13 @@ def tail(path: str | os.PathLike[str], size: int) -> str:
         os.close(fd)
 
 
+def write_private(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file that only this user can read; a link in its place is refused."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(file, "w", encoding="utf-8", errors="surrogatepass") as handle:
+        handle.write(text)
+
+
 class Output:
     """One stream of the child, kept in a file of at most `cap` bytes: its head and its tail."""
 

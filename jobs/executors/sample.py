@@ -8,7 +8,6 @@ It is a real child process with a real event stream, but no model is asked and i
 """
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from jobs.executors.base import (
     run_process,
     with_facts,
 )
-from jobs.executors.outputs import tail
+from jobs.executors.outputs import tail, write_private
 from jobs.executors.sample_agent import FAULTS
 
 SCRIPT = Path(__file__).with_name("sample_agent.py")
@@ -46,9 +45,9 @@ class SampleExecutor:
             raise BadStageInputs
         if context.stage != "modify" and params.get("fail", {}).get("stage", "modify") != context.stage:
             return record_inputs(context)
-        task = _write_private(
-            context.output / f"{context.stage}.task.json", json.dumps({**params, "stage": context.stage})
-        )
+        context.output.mkdir(mode=0o700, parents=True, exist_ok=True)
+        task = context.output / f"{context.stage}.task.json"
+        write_private(task, json.dumps({**params, "stage": context.stage}))
         result = run_process(context, control, (sys.executable, "-I", "-S", str(SCRIPT)), stdin_path=task)
         return _read_events(context, result)
 
@@ -79,7 +78,8 @@ def _read_events(context: StageContext, result: StageResult) -> StageResult:
         facts["error"] = {name: error[name] for name in ERROR_FACTS if name in error}
     claim = None
     if terminal and terminal.get("claim"):
-        claim = _write_private(context.output / f"{context.stage}.claim.txt", str(terminal["claim"])[:CLAIM_CHARACTERS])
+        claim = context.output / f"{context.stage}.claim.txt"
+        write_private(claim, str(terminal["claim"])[:CLAIM_CHARACTERS])
     done = terminal is not None and terminal.get("ok") is True
     return StageResult(
         **{**vars(with_facts(result, **facts)), "ok": result.ok and done, "claim_path": claim, "tool_types": tools}
@@ -97,11 +97,3 @@ def _events(text: str) -> list[dict[str, Any]]:
         if isinstance(event, dict):
             events.append(event)
     return events
-
-
-def _write_private(path: Path, text: str) -> Path:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8", errors="surrogatepass") as file:
-        file.write(text)
-    return path
