@@ -159,3 +159,22 @@ class SnapshotNotVerified(WorkspaceError):
 
 class DeliveryRefused(WorkspaceError):
     """The branch was not delivered and the repository is unchanged."""
+
+
+class CredentialsInvalid(AgentQError):
+    """AGENTQ_CREDENTIALS cannot be read. Write NAME=env:VARIABLE or NAME=file:/path, with blanks between."""
+
+    def __init__(self, name: str = "") -> None:
+        hint = f" The entry for {name} is wrong, given twice or one of AgentQ's own settings." if name else ""
+        super().__init__(" ".join((self.__doc__ or "").split()) + hint)
+
+
+class CredentialMissing(AgentQError):
+    """A credential that AGENTQ_CREDENTIALS names is not there."""
+
+    def __init__(self, name: str, reference: str) -> None:
+        super().__init__(
+            f"The credential {name} is not there: {reference} leads to nothing. Set the variable or write the file "
+            "that it names, readable by the worker, then start the job again."
+        )
+        self.name = name
