@@ -1,6 +1,7 @@
 """`enqueue_job`: one way in like the form's, thousands at once, and one clear sentence for bad input (E1, K1, K2)."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -247,20 +248,29 @@ def test_two_processes_with_the_same_lines_in_opposite_order_make_each_job_once(
     source = factories.source(tmp_path / "source")
     name = f"race/{tmp_path.name}"
     assert ended(manage("register_repo", name, str(source), **database)).code == 0
-    lines = [
-        json.dumps({"payload": {"paths": ["a"], "text": str(number)}, "batch": f"batch {number % 3}"}) + "\n"
-        for number in range(150)
-    ]
     argv = ["enqueue_job", "--jsonl=-", f"--repo={name}", "--branch=main", "--action=sample-agent"]
     processes = [manage(*argv, **database) for _ in range(2)]
-    for process, ordered in zip(processes, (lines, lines[::-1]), strict=True):
-        process.stdin.write("".join(ordered).encode())
-        process.stdin.close()
-        process.stdin = None
-    said = [ended(process) for process in processes]
-    assert [(each.code, each.stderr) for each in said] == [(0, ""), (0, "")]
-    assert sorted(line["created"] for each in said for line in each.lines) == [False] * 150 + [True] * 150
-    assert len({line["job_id"] for each in said for line in each.lines}) == 150
+    for own, process in enumerate(processes):  # a chunk of its own, so that both are known to be at work
+        process.stdin.write("".join(job_line(f"own {own} {number}") for number in range(200)).encode())
+        process.stdin.flush()
+    answers = [process.stdout.readline() for process in processes]
+    shared = [job_line(str(number), batch=f"batch {number % 3}") for number in range(150)]
+    for number, ordered in enumerate((shared, shared[::-1])):
+        processes[number].stdin.write("".join(ordered).encode())
+        processes[number].stdin.close()
+    with ThreadPoolExecutor() as readers:
+        for rest in readers.map(lambda process: process.stdout.readlines(), processes):
+            answers += rest
+    for process in processes:
+        with process:
+            assert (process.stderr.read(), process.wait(timeout=120)) == (b"", 0)
+    answers = [json.loads(answer) for answer in answers]
+    assert sorted(line["created"] for line in answers) == [False] * 150 + [True] * 550
+    assert len({line["job_id"] for line in answers}) == 550
+
+
+def job_line(text, **more):
+    return json.dumps({"payload": {"paths": ["a"], "text": text}} | more) + "\n"
 
 
 def test_a_reader_that_stops_early_gets_no_traceback(installation, tmp_path):
