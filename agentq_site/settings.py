@@ -118,6 +118,8 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.filebased.FileBased
 # --- Engine (seconds unless said) ------------------------------------------------------------------------------
 ARTIFACTS_DIR = Path(env("AGENTQ_ARTIFACTS", default=str(DATA_DIR / "artifacts"))).resolve()
 WORKFLOWS_DIR = env("AGENTQ_WORKFLOWS", default="")
+# References, never values: OPENAI_API_KEY=env:NAME or =file:/path, with blanks between. Read at the start of a run.
+AGENTQ_CREDENTIALS = env("AGENTQ_CREDENTIALS", default="")
 AGENTQ_WORKERS = env.int("AGENTQ_WORKERS", default=2)
 AGENTQ_LEASE_SECONDS = env.float("AGENTQ_LEASE_SECONDS", default=120.0)
 AGENTQ_BEAT_SECONDS = env.float("AGENTQ_BEAT_SECONDS", default=20.0)

@@ -49,8 +49,8 @@ class AgentExecutor:
 
     name = ""
     acts_outside = False
-    credentials: frozenset[str] = frozenset()  # of which at least one must be there
-    variables: frozenset[str] = frozenset()  # what else of the environment may be passed on
+    takes: frozenset[str] = frozenset()
+    credentials: frozenset[str] = frozenset()  # those of `takes` of which at least one must be there
 
     def run_stage(self, context: StageContext, control: Control) -> StageResult:
         """Ok needs exit code 0, the terminal event of success and no refused tool. Read never starts a process, plan
@@ -149,11 +149,7 @@ class AgentExecutor:
     def _spec(self, context: StageContext, task: Task, room: Room, session: str) -> ProcessSpec:
         prompt = context.output / f"{context.stage}.prompt.txt"
         write_private(prompt, (PLAN_WORDS if context.stage == "plan" else "") + task.prompt)
-        given = {
-            name: value
-            for name, value in context.environment.items()
-            if name in self.credentials or name in self.variables
-        }
+        given = {name: value for name, value in context.environment.items() if name in self.takes}
         argv = isolation.wrap(
             self.argv(context, task, room, session),
             checkout=context.checkout,

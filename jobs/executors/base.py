@@ -79,10 +79,12 @@ class StageResult:
 
 
 class Executor(Protocol):
-    """One way to work on a checkout. `acts_outside` executors may change the world beyond it by themselves."""
+    """One way to work on a checkout. `acts_outside` executors may change the world beyond it by themselves; `takes`
+    are the names that its child's environment may hold beyond the usual ones, credentials among them (Z5)."""
 
     name: str
     acts_outside: bool
+    takes: frozenset[str]
 
     def run_stage(self, context: StageContext, control: Control) -> StageResult:
         """Run read, plan or modify to its end or until `control` says stop; nothing of it runs afterwards,

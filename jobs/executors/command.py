@@ -9,6 +9,7 @@ class CommandExecutor:
 
     name = "command"
     acts_outside = False
+    takes: frozenset[str] = frozenset()
 
     def run_stage(self, context: StageContext, control: Control) -> StageResult:
         """`inputs["argv"]` runs in modify, read and plan record what was asked. Raises BadStageInputs."""

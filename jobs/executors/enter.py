@@ -3,7 +3,7 @@
 Run by `unshare` as `python -I -S enter.py RULES PROGRAM…`; see isolation.py for RULES. Standard library only, and
 everything is loaded before the old tree goes away.
 """
-# ruff: noqa: PTH
+# ruff: noqa: PTH103, PTH110, PTH112, PTH120, PTH211
 # No pathlib: this runs before each isolated program.
 
 import ctypes

@@ -40,7 +40,7 @@ def method() -> str:
     """`unshare`, `bwrap` or empty, tried for real once per process. AGENTQ_ISOLATION=process turns it off."""
     if os.environ.get("AGENTQ_ISOLATION", "") == "process":
         return ""
-    return next((name for name in ("unshare", "bwrap") if _works(name)), "")
+    return next((name for name in ("unshare", "bwrap") if works(name)), "")
 
 
 def wrap(
@@ -72,6 +72,21 @@ def wrap(
         "network": network,
     }
     return (*(_unshare(rules) if way == "unshare" else _bwrap(rules)), *argv)
+
+
+def works(way: str) -> bool:
+    """True when this way really runs a program here."""
+    if way == "bwrap" and clis.find("bwrap") is None:
+        return False
+    here = ENTER.parent
+    argv = wrap(["true"], checkout=here, home=here, tmp=here, network=False, method=way)
+    try:
+        done = subprocess.run(
+            argv, env={"PATH": PATH}, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
 
 
 def _unshare(rules: dict[str, object]) -> tuple[str, ...]:
@@ -117,17 +132,3 @@ def _texts(paths: Iterable[Path]) -> list[str]:
     return sorted(
         {str(path) for path in paths if not str(path).startswith("/usr/")}, key=lambda text: (len(text), text)
     )
-
-
-def _works(way: str) -> bool:
-    if way == "bwrap" and clis.find("bwrap") is None:
-        return False
-    here = ENTER.parent
-    argv = wrap(["true"], checkout=here, home=here, tmp=here, network=False, method=way)
-    try:
-        done = subprocess.run(
-            argv, env={"PATH": PATH}, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return done.returncode == 0

@@ -35,6 +35,7 @@ class SampleExecutor:
 
     name = "sample"
     acts_outside = False
+    takes: frozenset[str] = frozenset()
 
     def run_stage(self, context: StageContext, control: Control) -> StageResult:
         """Ok needs the terminal event as well as exit code 0: without it the agent was interrupted.

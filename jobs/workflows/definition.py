@@ -10,8 +10,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from pydantic_core import PydanticCustomError
 
 from jobs.core.keys import canonical_json, sha256_hex
+from jobs.errors import BadStageInputs
+from jobs.executors.agents import TOOLS, read_task
 from jobs.payloads import PayloadField
 
+AGENTS = frozenset({"codex", "claude"})
 SHORT_SECONDS = 10  # jobs that one worker may run in a row on one message; see the broker
 MONEY = re.compile(
     "pay|paid|payments?|paying|buy|purchases?|checkout|charge|renew|renewals?|subscribe|subscriptions?|topup|recharge"
@@ -115,7 +118,7 @@ class WorkflowDefinition(_Part):
 
     @model_validator(mode="after")
     def _hangs_together(self) -> "WorkflowDefinition":
-        for rules in (_stage_problems, _risk_problems, _naming_problems, _command_problems):
+        for rules in (_stage_problems, _risk_problems, _naming_problems, _command_problems, _agent_problems):
             for key, why in rules(self):
                 raise PydanticCustomError("workflow_rule", "{why}", {"key": key, "why": why})
         return self
@@ -170,3 +173,17 @@ def _command_problems(workflow: WorkflowDefinition) -> Iterator[Problem]:
         yield "fields", "must hold one field of kind argv, or parameters must name a script"
     elif named and not script and not named[0].required:
         yield "fields", f"must make {named[0].name} required, because there is no script to run instead"
+
+
+def _agent_problems(workflow: WorkflowDefinition) -> Iterator[Problem]:
+    """What an agent is asked, and the limits that its executor knows; see executors/agents.py."""
+    if workflow.executor not in AGENTS:
+        return
+    if not workflow.prompt.strip():
+        yield "prompt", "must say what the agent shall do"
+    if not set(workflow.tools) <= set(TOOLS):
+        yield "tools", f"must be among: {', '.join(TOOLS)}"
+    try:
+        read_task({**workflow.parameters, "prompt": "any"})
+    except BadStageInputs:
+        yield "parameters", "must hold only what an agent takes: model, plan, max_turns and the like"

@@ -9,15 +9,20 @@ from django.utils.translation import gettext as _
 
 from jobs.core.keys import sha256_hex
 from jobs.errors import WorkflowRefused
-from jobs.workflows.definition import WorkflowDefinition
+from jobs.workflows.definition import AGENTS, WorkflowDefinition
+from jobs.workflows.prompts import render
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
 
 def stage_inputs(
-    workflow: WorkflowDefinition, payload: Mapping[str, Any], registered: Mapping[str, Sequence[str]]
+    workflow: WorkflowDefinition,
+    payload: Mapping[str, Any],
+    registered: Mapping[str, Sequence[str]],
+    notes: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The `inputs` of an executor's StageContext; `registered` are the repository's commands by name.
+    """The `inputs` of an executor's StageContext; `registered` are the repository's commands by name, `notes` what
+    people added for an agent.
 
     Raises WorkflowRefused where `command_argv` does, and for an executor that takes no inputs from here.
     """
@@ -25,6 +30,8 @@ def stage_inputs(
         return {"argv": list(command_argv(workflow, payload, registered))}
     if workflow.executor == "sample":
         return {"params": sample_params(payload)}
+    if workflow.executor in AGENTS:
+        return agent_task(workflow, payload, notes)
     raise WorkflowRefused(_("The executor %(name)s cannot run here yet.") % {"name": workflow.executor}, key="executor")
 
 
@@ -48,6 +55,14 @@ def command_argv(
         return tuple(registered[name])
     arguments = payload.get(workflow.parameters.get("arguments", ""), [])
     return (sys.executable, "-I", str(_script(workflow)), "--", *arguments)
+
+
+def agent_task(workflow: WorkflowDefinition, payload: Mapping[str, Any], notes: Sequence[str] = ()) -> dict[str, Any]:
+    """What an agent is asked, with the tools it may use and the workflow's own limits (see executors.agents.Task)."""
+    task = {**workflow.parameters, "prompt": render(workflow.prompt, payload, notes)}
+    if workflow.tools:
+        task["tools"] = list(workflow.tools)
+    return task
 
 
 def sample_params(payload: Mapping[str, Any]) -> dict[str, Any]:

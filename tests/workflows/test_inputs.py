@@ -166,6 +166,6 @@ def test_a_command_job_is_given_its_argument_list():
 
 
 def test_an_executor_without_inputs_here_is_refused():
-    other = _built_in("run-command").model_copy(update={"executor": "codex"})
-    with pytest.raises(WorkflowRefused, match="codex cannot run here yet"):
+    other = _built_in("run-command").model_copy(update={"executor": "elsewhere"})
+    with pytest.raises(WorkflowRefused, match="elsewhere cannot run here yet"):
         stage_inputs(other, {}, {})
