@@ -75,7 +75,10 @@ def _copy_of(migrated: Path | str, room: Path) -> Iterator[str]:
 def _default_database(url: str, room: Path) -> Iterator[None]:
     """Rows of the installation are those of `connection` until the block ends; nothing read before is remembered."""
     usual, values = connections["default"], environ.Env.db_url_config(url)
-    ours = {**usual.settings_dict, **values, "OPTIONS": dict(django_settings.DATABASES["default"]["OPTIONS"])}
+    options = dict(django_settings.DATABASES["default"]["OPTIONS"])
+    if "timeout" in options:
+        options["timeout"] = float(TIMES["AGENTQ_BUSY_SECONDS"])
+    ours = {**usual.settings_dict, **values, "OPTIONS": options}
     connections["default"] = load_backend(ours["ENGINE"]).DatabaseWrapper(ours, "default")
     _forget()
     try:
