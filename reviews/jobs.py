@@ -1,11 +1,12 @@
 """All that one job's page shows, read once: the row, its explanation, its events, attempts and evidence."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import F, Q
 from django.http import Http404
 from django.utils import timezone
 
@@ -26,7 +27,7 @@ class JobView:
 
     job: Job
     explanation: Explanation
-    repeats: list[Job]
+    repeats: Sequence[Job]
 
     @property
     def mark(self) -> str:
@@ -85,6 +86,11 @@ class JobView:
         return list(SideEffect.objects.filter(job=self.job).order_by("id"))
 
     @property
+    def ended_why(self) -> str:
+        """What the one who ended the job gave as reason; "" while it goes on."""
+        return self.happened[0].reason if self.final and self.happened else ""
+
+    @property
     def delivered(self) -> str:
         """The branch that holds the result; "" when nothing was delivered."""
         branches = (each.values.get("branch") for each in self.happened if each.values.get("stage") == "deliver")
@@ -120,7 +126,8 @@ def load(job_id: int) -> JobView:
         raise Http404 from None
     found = (
         Job.objects.filter(Q(pk=job_id) | Q(line=job_id))
-        .select_related("repository", "workflow", "batch", "policy")
+        .select_related("repository", "workflow", "batch")
+        .annotate(policy_number=F("policy__number"))
         .defer("repository__commands", "repository__checks")
         .order_by("pk")
     )

@@ -207,7 +207,8 @@ def test_a_job_is_cancelled_with_a_reason_that_the_timeline_shows(console, job):
     response = console.post(address(job.pk, "cancellation/"), {"reason": "wrong branch"}, follow=True)
     page = text(response)
     assert f"J-{job.pk} is cancelled." in page
-    assert "wrong branch" in page
+    assert "Why: wrong branch." in page
+    assert "by li" in page
     assert Job.objects.get(pk=job.pk).state == State.CANCELLED
 
 
