@@ -178,3 +178,11 @@ class CredentialMissing(AgentQError):
             "that it names, readable by the worker, then start the job again."
         )
         self.name = name
+
+
+class PolicyRefused(AgentQError):
+    """The policy version was not published or activated."""
+
+
+class SampleRefused(AgentQError):
+    """The judgement was not stored."""

@@ -19,12 +19,29 @@ POSTGRESQL_STREAM = "'job:' || NEW.id::text"
 UNAUDITED = "a change of job state needs its audit event"
 BACKWARDS = "the numbers of a job never fall"
 NUMBERS = "fence, version, audit_seq"
+OUTWARD_RETRY = "no policy repeats external side effects by itself"
+# A policy document whose budget or whose rule would do that (B2); the schema refuses it first.
+SQLITE_RETRIES_OUTSIDE = (
+    "EXISTS (SELECT 1 FROM json_each(NEW.document, '$.budgets') AS budget"
+    " WHERE json_extract(budget.value, '$.risk') = 'external_side_effect'"
+    " AND json_extract(budget.value, '$.attempts') IS NOT 1)"
+    " OR EXISTS (SELECT 1 FROM json_each(NEW.document, '$.rules') AS rule"
+    " WHERE json_extract(rule.value, '$.action') IN ('retry', 'wait') AND EXISTS"
+    " (SELECT 1 FROM json_each(rule.value, '$.risks') AS risk WHERE risk.value = 'external_side_effect'))"
+)
+POSTGRESQL_RETRIES_OUTSIDE = (
+    "EXISTS (SELECT 1 FROM jsonb_array_elements(NEW.document::jsonb -> 'budgets') AS budget"
+    " WHERE budget ->> 'risk' = 'external_side_effect' AND (budget ->> 'attempts') IS DISTINCT FROM '1')"
+    " OR EXISTS (SELECT 1 FROM jsonb_array_elements(NEW.document::jsonb -> 'rules') AS rule"
+    " WHERE rule ->> 'action' IN ('retry', 'wait') AND rule -> 'risks' @> '[\"external_side_effect\"]')"
+)
 APPEND_ONLY = {
     "jobs_auditevent": ("id", "stream, seq"),
     "jobs_policyversion": ("id", "number", "digest"),
     "jobs_policyactivation": ("id",),
     "jobs_reviewdecision": ("id",),
     "jobs_evidence": ("id", "job_id, fence, check_name"),
+    "jobs_failurerecord": ("id", "job_id, fence"),
 }
 KEPT = {
     "jobs_job": ("id", "idempotency_key"),
@@ -32,6 +49,7 @@ KEPT = {
     "jobs_sideeffect": ("id", "key, number"),
     "jobs_workflowversion": ("id", "name, version"),
     "jobs_checkpoint": ("id", "job_id, fence, stage"),
+    "jobs_failuresample": ("id", "record_id"),
 }
 
 # What identifies a row, and what it was made from, stays as it was first written.
@@ -44,6 +62,7 @@ FIXED = {
     "jobs_sideeffect": "id, job_id, fence, key, number, kind, target, sha",
     "jobs_workflowversion": "id, name, version, document, digest",
     "jobs_checkpoint": "id, job_id, fence, stage",
+    "jobs_failuresample": "id, record_id, kind, week",
 }
 # Rows that are unique only while a condition holds: a REPLACE would push the other row out.
 ONE_AT_A_TIME = {
@@ -159,6 +178,7 @@ def _sqlite() -> dict[str, str]:
         f"OLD.state <> NEW.state AND NOT ({_audited(SQLITE_STREAM)})", UNAUDITED,
     )  # fmt: skip
     _add_sqlite(found, "jobs_job", "numbers", f"BEFORE UPDATE OF {NUMBERS}", _falls(), BACKWARDS)
+    _add_sqlite(found, "jobs_policyversion", "no_outward_retry", "BEFORE INSERT", SQLITE_RETRIES_OUTSIDE, OUTWARD_RETRY)
     return found
 
 
@@ -195,6 +215,11 @@ def _postgresql() -> dict[str, str]:
         _add_postgresql(
             found, table, "fixed", f"BEFORE UPDATE OF {columns}", _differs(columns), f"{table} keeps its input"
         )
+    name = f"{PREFIX}policyversion_no_outward_retry"
+    found[name] = (
+        _function(name, f"IF {POSTGRESQL_RETRIES_OUTSIDE} THEN {_raise(OUTWARD_RETRY)} END IF; RETURN NEW;")
+        + f" CREATE TRIGGER {name} BEFORE INSERT ON jobs_policyversion FOR EACH ROW EXECUTE FUNCTION {name}()"
+    )
     # AFTER: the audit rows of the same statement are visible only once the statement has ended.
     name = f"{PREFIX}job_audited"
     found[name] = _function(name, f"IF NOT ({_audited(POSTGRESQL_STREAM)}) THEN {_raise(UNAUDITED)} END IF;") + (

@@ -8,8 +8,14 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from jobs.models import Batch, Job, Repository
-from jobs.services import enqueue, repositories
+from jobs.core import replays
+from jobs.core.budgets import BudgetState
+from jobs.core.decisions import Starts, Task
+from jobs.core.failures import FailureFacts, classify, named
+from jobs.core.inputs import Inputs, decide_on, to_json
+from jobs.core.keys import canonical_json, sha256_hex
+from jobs.models import Attempt, Batch, FailureRecord, Job, Repository
+from jobs.services import enqueue, policies, repositories
 
 _numbers = itertools.count(1)
 
@@ -64,6 +70,43 @@ def batch(name: str = "") -> Batch:
     return Batch.objects.create(
         name=name or f"batch {next(_numbers)}", requested_by="user:operator", created_at=timezone.now()
     )
+
+
+def failure(attempt: Attempt, *, facts: FailureFacts | None = None, code: str = "", **values: Any) -> FailureRecord:
+    """The decision about an attempt, as the built-in policy makes it; `values` replace columns."""
+    policy = policies.active().rules
+    seen_facts = facts or FailureFacts(program="sample", stage="modify", exit_code=3)
+    shown = classify(seen_facts, policy)
+    seen = named(code, seen_facts, policy, shown) if code else shown
+    task = Task(
+        "sample-agent", "demo/repo", "main", "", attempts=1, max_attempts=3, risk=seen_facts.risk, stage="modify"
+    )
+    budget = BudgetState(attempts=1, max_attempts=3, seconds=10.0, max_seconds=5400)
+    looked_at = Inputs(task, budget, same_cause=1, window=Starts(1, 0), now=values.pop("now", timezone.now()))
+    decision = decide_on(looked_at, policy, seen)
+    stored = replays.keep(seen_facts, policy, code)
+    columns = {
+        "at": looked_at.now,
+        "stage": "modify",
+        "risk": task.risk,
+        "program": seen_facts.program,
+        "policy_number": policies.active().number,
+        "failure_class": decision.class_,
+        "code": decision.code,
+        "rule": decision.rules[0] if decision.rules else "no-rule",
+        "rules": list(decision.rules),
+        "confidence": decision.confidence,
+        "fingerprint": decision.fingerprint,
+        "action": decision.action,
+        "reason": decision.reason,
+        "trip": decision.trip or "",
+        "delay_seconds": decision.delay_seconds,
+        "seconds": 10.0,
+        "facts": stored,
+        "facts_digest": sha256_hex(canonical_json(stored)),
+        "inputs": to_json(looked_at),
+    }
+    return FailureRecord.objects.create(job_id=attempt.job_id, fence=attempt.fence, **{**columns, **values})
 
 
 def on_postgresql() -> bool:

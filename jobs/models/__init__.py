@@ -8,6 +8,7 @@ from jobs.models.audit_event import AuditEvent
 from jobs.models.batch import Batch
 from jobs.models.checkpoint import Checkpoint
 from jobs.models.evidence import Evidence
+from jobs.models.failure import FailureRecord, FailureSample
 from jobs.models.job import Job
 from jobs.models.policy import PolicyActivation, PolicyVersion
 from jobs.models.repository import Repository
@@ -25,6 +26,8 @@ __all__ = [
     "Batch",
     "Checkpoint",
     "Evidence",
+    "FailureRecord",
+    "FailureSample",
     "Job",
     "PolicyActivation",
     "PolicyVersion",

@@ -50,6 +50,7 @@ class Attempt(models.Model):
     exit_code = models.IntegerField(null=True)
     seconds = models.FloatField(null=True)
     tokens = models.PositiveBigIntegerField(null=True)
+    reserved_tokens = models.PositiveBigIntegerField(null=True)  # of the team's budget, counted while it runs (B3)
     error_tail = models.CharField(max_length=4096, default="")
     base_commit = models.CharField(max_length=64, default="")
     snapshot = models.CharField(max_length=64, default="")
@@ -61,6 +62,7 @@ class Attempt(models.Model):
     cli_version = models.CharField(max_length=64, default="")
 
     class Meta:
+        indexes = [models.Index(fields=["service", "started_at"], name="attempt_service", condition=~Q(service=""))]
         constraints = [
             models.UniqueConstraint(fields=["job", "fence"], name="attempt_one_per_fence"),
             models.UniqueConstraint(

@@ -4,11 +4,15 @@ from django.db import models
 
 
 class PolicyVersion(models.Model):
-    """`document` is canonical JSON, `digest` its SHA-256. The database refuses UPDATE and DELETE."""
+    """`document` is canonical JSON, `digest` its SHA-256, `source` the TOML that a person wrote.
+
+    The database refuses UPDATE, DELETE and a document that repeats external side effects by itself (B2).
+    """
 
     number = models.PositiveIntegerField(unique=True)
     digest = models.CharField(max_length=64, unique=True)
     document = models.TextField()
+    source = models.TextField(default="")
     author = models.CharField(max_length=150)
     note = models.CharField(max_length=500)
     parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children")

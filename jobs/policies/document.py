@@ -176,6 +176,30 @@ class RetentionPart(Part):
     transcript_days: Annotated[int, Field(ge=1)] = 30
 
 
+class CasePart(Part):
+    """One failure with the answer that this policy must give: the test of a rule (P3). Fields as in a failure case of
+    `classify_failures`; `code` is what AgentQ or the executor named it. Made-up or redacted text only."""
+
+    id: Name
+    program: Annotated[str, StringConstraints(max_length=100)] = ""
+    stage: Annotated[str, StringConstraints(max_length=20)] = ""
+    risk: Risk = "writes_files"
+    code: Annotated[str, StringConstraints(max_length=100)] = ""
+    exit_code: Annotated[int, Field(ge=-255, le=255)] | None = None
+    signal: Annotated[int, Field(ge=1, le=64)] | None = None
+    exception_type: Annotated[str, StringConstraints(max_length=200)] = ""
+    http_status: Annotated[int, Field(ge=100, le=599)] | None = None
+    stdout_tail: Annotated[str, StringConstraints(max_length=4096)] = ""
+    stderr_tail: Annotated[str, StringConstraints(max_length=4096)] = ""
+    cancel_requested: bool = False
+    wall_clock_kill: bool = False
+    request_sent: bool | None = None
+    retry_after: Annotated[float, Field(ge=0)] | None = None
+    expected_class: FailureClass | Literal[""]
+    expected_action: Action | Literal["accept"]
+    expected_rule: str = ""
+
+
 class PolicyDocument(Part):
     """A whole policy. The four path rules of V2 and a budget for each risk must be there."""
 
@@ -191,12 +215,14 @@ class PolicyDocument(Part):
     retry_ratio: RetryRatioPart = RetryRatioPart()
     gates: GatesPart = GatesPart()
     retention: RetentionPart = RetentionPart()
+    cases: tuple[CasePart, ...] = ()
 
     @model_validator(mode="after")
     def is_whole(self) -> Self:
         """Refuses doubled names, unknown signals, a missing budget and a missing path rule."""
         _refuse_doubles("signals", [signal.name for signal in self.signals])
         _refuse_doubles("rules", [rule.id for rule in self.rules])
+        _refuse_doubles("cases", [case.id for case in self.cases])
         _refuse_doubles("budgets", [f"{budget.risk}/{budget.action}" for budget in self.budgets])
         known = {signal.name for signal in self.signals}
         for rule in self.rules:
@@ -206,6 +232,9 @@ class PolicyDocument(Part):
             for name in rule.overrides:
                 if name not in {other.id for other in self.rules}:
                     raise ValueError(f"rule {rule.id!r} overrides {name!r}, which is not defined")
+        for case in self.cases:
+            if case.expected_rule and case.expected_rule not in {rule.id for rule in self.rules}:
+                raise ValueError(f"case {case.id!r} expects the rule {case.expected_rule!r}, which is not defined")
         if missing := set(policy.RISKS) - {budget.risk for budget in self.budgets if not budget.action}:
             raise ValueError(f"a budget is missing for: {', '.join(sorted(missing))}")
         if missing := {"auth", "billing", "permissions", "deployment"} - {path.name for path in self.paths}:

@@ -1,6 +1,7 @@
 """Read, plan and modify: the stages in which the executor works on a private clone."""
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jobs import executors
@@ -68,6 +69,7 @@ def _run(attempt: "Attempt", stage: Stage) -> StageResult:
         limits=attempt.limits(),
     )
     result = executor.run_stage(context, attempt.heart)
+    attempt.used(result.tool_types, _tokens(result))
     if result.ok:
         return result
     if result.shim_lost and not result.survivors:
@@ -83,6 +85,13 @@ def _run(attempt: "Attempt", stage: Stage) -> StageResult:
     raise StageFailed(_failure(attempt, stage, result))
 
 
+def _tokens(result: StageResult) -> int | None:
+    """Context tokens of a stage. A stage that says nothing of tokens asked no model; None: it did, and cannot say."""
+    told = result.facts.get("tokens", 0)
+    total = told.get("total") if isinstance(told, Mapping) else told
+    return total if isinstance(total, int) else None
+
+
 def _failure(attempt: "Attempt", stage: Stage, result: StageResult) -> Failure:
     errors: dict[str, Any] = dict(result.facts.get("error") or {})
     stdout = tail(result.stdout_path, TAIL_BYTES) if result.stdout_path else ""
@@ -90,7 +99,6 @@ def _failure(attempt: "Attempt", stage: Stage, result: StageResult) -> Failure:
     run = EndedRun(
         program=attempt.job.definition.executor,
         stage=stage,
-        risk=attempt.job.risk,
         exit_code=result.exit_code,
         signal=result.signal,
         exception_type=errors.get("exception") or result.start_error,

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,9 +20,9 @@ from jobs.services.audit import Entry
 from jobs.services.leases import Claimed
 from jobs.services.statement import Insert
 from jobs.services.transitions import Change, Held
-from jobs.worker import agent_stages, identity, inputs, verify_stages
+from jobs.worker import agent_stages, decisions, identity, inputs, verify_stages
 from jobs.worker.heartbeat import Heartbeat
-from jobs.worker.outcomes import Done, StageStopped
+from jobs.worker.outcomes import BudgetSpent, Done, StageStopped
 from jobs.worker.rescue import rescue_earlier
 from jobs.workspaces.checkout import Checkout
 from jobs.workspaces.mirror import Base, Mirror
@@ -44,6 +44,8 @@ class Attempt:
     checkout: Checkout | None = None
     snapshot: str = ""  # the newest stored state of the work, also a half-done one
     delivered: str = ""  # the branch, once it is there
+    tools: set[str] = field(default_factory=set)  # types of tools that its stages used
+    tokens: int | None = 0  # of its stages; None once one of them asked a model and could not say
     ending: dict[str, Any] = field(default_factory=dict)  # what the log line says of the end
 
     @property
@@ -70,6 +72,23 @@ class Attempt:
     @property
     def token(self) -> str:
         return identity.token(self.held.id, self.held.fence)
+
+    def used(self, tools: Iterable[str], tokens: int | None) -> None:
+        """A stage used these types of tools and so many tokens, None when nobody knows how many (B1)."""
+        self.tools.update(tools)
+        self.tokens = None if self.tokens is None or tokens is None else self.tokens + tokens
+
+    def tokens_so_far(self) -> int | None:
+        """Tokens of all attempts of the job; None is unknown, which is never counted as 0."""
+        earlier = self.job.tokens_spent if self.held.fence > 1 else 0
+        return None if earlier is None or self.tokens is None else earlier + self.tokens
+
+    def spent(self) -> dict[str, Any]:
+        """The job's columns of what it has used so far."""
+        return {
+            "seconds_spent": self.job.seconds_spent + self.elapsed(),
+            "tokens_spent": self.tokens_so_far(),
+        }
 
     def elapsed(self) -> float:
         """Seconds since the claim."""
@@ -113,8 +132,8 @@ def begin(claimed: Claimed, heart: Heartbeat) -> Attempt:
 
 
 def run(attempt: Attempt) -> None:
-    """The job is accepted; or raises what ended the attempt: StageFailed, StageStopped, LeaseLost and what git,
-    disk and database raise."""
+    """The job is accepted; or raises what ended the attempt: StageFailed, StageStopped, BudgetSpent, LeaseLost and
+    what git, disk and database raise."""
     attempt.mirror.fetch()
     rescue_earlier(attempt)
     first = inputs.first_unverified(attempt)
@@ -122,6 +141,8 @@ def run(attempt: Attempt) -> None:
         _fall_back(attempt, first)
     while True:
         _stop_between_stages(attempt)
+        if (budget := decisions.spent(attempt)) is not None:
+            raise BudgetSpent(budget)
         stage, started = attempt.stage, attempt.elapsed()
         if attempt.base is None:
             attempt.base = agent_stages.find_base(attempt)  # not every workflow reads first
@@ -161,8 +182,9 @@ def _write(attempt: Attempt, stage: Stage, digest: str, done: Done, after: Stage
 
 
 def _accept(attempt: Attempt, entry: Entry, job: dict[str, Any], rows: list[Insert]) -> None:
-    job["seconds_spent"] = attempt.job.seconds_spent + attempt.elapsed()
+    job |= attempt.spent()
     ended = {"last_stage": attempt.stage, "seconds": attempt.elapsed(), "snapshot": attempt.snapshot}
+    ended |= {"tokens": attempt.tokens, "tool_types": sorted(attempt.tools)}
     if attempt.base is not None:
         ended["base_commit"] = attempt.base.commit
     change = Change(job=job, also=rows, before=[entry], attempt=ended)

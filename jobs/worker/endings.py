@@ -1,19 +1,17 @@
 """How an attempt ends when it does not end in acceptance: the work is kept first, then the row changes (V3, S4)."""
 
 import logging
-import random
 from typing import TYPE_CHECKING, Any
 
-from jobs.core.adapters.runs import gather
-from jobs.core.budgets import BudgetState
-from jobs.core.decisions import Decision, Task, decide, risk_in_stage
-from jobs.core.failures import classify
+from jobs.core.budgets import StopReason
+from jobs.core.decisions import Decision
 from jobs.core.states import Event
 from jobs.errors import AgentQError, LeaseLost
 from jobs.models import Job
 from jobs.services import audit, leases, transitions
 from jobs.services.transitions import Change
-from jobs.worker import keepsakes, workspace
+from jobs.worker import decisions, keepsakes, workspace
+from jobs.worker.decisions import Judged
 from jobs.worker.outcomes import Failure
 from jobs.workspaces.snapshot import ref_for
 
@@ -29,6 +27,9 @@ def stopped(attempt: "Attempt", reason: str) -> None:
         return
     if reason == "pause" and not Job.objects.filter(pk=attempt.held.id).exclude(pause_requested="").exists():
         reason = "pause_withdrawn"  # its batch goes on, which no beat has brought yet
+    if reason in _BUDGETS:
+        out_of_budget(attempt, _BUDGETS[reason])
+        return
     _keep(attempt, reason)
     if reason == "shim_lost":
         # Everything it held is proven dead. Its end is a crash like any other: the lease is given up at once.
@@ -46,18 +47,32 @@ def stopped(attempt: "Attempt", reason: str) -> None:
 
 def failed(attempt: "Attempt", failure: Failure) -> None:
     """The policy decides what becomes of the failure; decision and rule are in the same audit event (F1, P1)."""
+    if failure.run.wall_clock_kill and decisions.spent(attempt) is StopReason.SECONDS:
+        out_of_budget(attempt, StopReason.SECONDS)  # the program was ended because the job's time was up
+        return
     _keep(attempt, failure.code or "failed")
-    decision = _decide(attempt, failure)
+    _apply(attempt, decisions.judge(attempt, failure), failure)
+
+
+def out_of_budget(attempt: "Attempt", reason: StopReason) -> None:
+    """The job stops before its next step for a person, and the used-up budget is named (B1)."""
+    _keep(attempt, str(reason))
+    _apply(attempt, decisions.stop_for(attempt, reason), Failure())
+
+
+def _apply(attempt: "Attempt", judged: Judged, failure: Failure) -> None:
+    decision = judged.decision
     reason = _reason(decision)
     job = {**_spent(attempt), **failure.job, **_due(attempt, decision.event, decision)}
-    if not decision.charged and decision.event is Event.RETRY and attempt.held.attempt_charged:
+    if decisions.given_back(decision) and attempt.held.attempt_charged:
         job["charged"] = attempt.held.charged - 1
-    attempt.ending = _attempt(attempt, reason) | _classified(decision, failure)
+    attempt.ending = _attempt(attempt, reason) | _classified(attempt, decision, failure)
     change = Change(
         job=job,
         facts={**_facts(attempt), **_explained(decision)},
         attempt=attempt.ending,
-        also=failure.rows,
+        also=[*failure.rows, judged.record],
+        before=judged.trips,
     )
     attempt.held = transitions.transition(
         attempt.held, decision.event, actor=attempt.actor, at=attempt.now(), reason=reason, change=change
@@ -94,44 +109,6 @@ def _keep(attempt: "Attempt", name: str) -> None:
     keepsakes.write(attempt, name)
 
 
-def _decide(attempt: "Attempt", failure: Failure) -> Decision:
-    job, held = attempt.job, attempt.held
-    risk = risk_in_stage(job.risk, attempt.stage)
-    task = Task(
-        kind=job.action,
-        repo=job.repository,
-        target=job.branch,
-        sha=attempt.base.commit if attempt.base else "",
-        attempts=held.charged,
-        max_attempts=held.max_attempts,
-        failure=failure.code,
-        risk=risk,
-        stage=attempt.stage,
-        has_diff=bool(attempt.snapshot),
-        failed_check=failure.failed_check,
-        open_intent=held.open_intent,
-    )
-    budget = BudgetState(
-        attempts=held.charged,
-        max_attempts=held.max_attempts,
-        seconds=job.seconds_spent + attempt.elapsed(),
-        max_seconds=job.max_seconds,
-        tokens=job.tokens_spent,
-        max_tokens=job.max_tokens,
-        deadline=job.deadline,
-        takeover=job.takeover_person,
-    )
-    classification = None if failure.code else classify(gather(failure.run), attempt.policy)
-    return decide(
-        task,
-        policy=attempt.policy,
-        classification=classification,
-        budget=budget,
-        rng=random.SystemRandom(),
-        now=attempt.now(),
-    )
-
-
 def _reason(decision: Decision) -> str:
     """The most precise word for it: which pause, which used-up budget, which failure."""
     if decision.event is Event.PAUSE:
@@ -154,14 +131,14 @@ def _explained(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _classified(decision: Decision, failure: Failure) -> dict[str, Any]:
+def _classified(attempt: "Attempt", decision: Decision, failure: Failure) -> dict[str, Any]:
     return {
         "failure_class": decision.class_,
         "failure_code": decision.code[:64],
         "rule": (decision.rules[0] if decision.rules else "")[:64],
         "fingerprint": decision.fingerprint,
         "exit_code": failure.run.exit_code,
-        "tool_types": list(failure.tool_types),
+        "tool_types": sorted({*attempt.tools, *failure.tool_types}),
     }
 
 
@@ -171,12 +148,13 @@ def _attempt(attempt: "Attempt", reason: str) -> dict[str, Any]:
         "seconds": attempt.elapsed(),
         "snapshot": attempt.snapshot,
         "stop_reason": reason[:64],
+        "tokens": attempt.tokens,
     }
     return values | ({"base_commit": attempt.base.commit} if attempt.base else {})
 
 
 def _spent(attempt: "Attempt") -> dict[str, Any]:
-    return {"seconds_spent": attempt.job.seconds_spent + attempt.elapsed()}
+    return attempt.spent()
 
 
 def _due(attempt: "Attempt", event: Event, decision: Decision | None = None) -> dict[str, Any]:
@@ -191,4 +169,5 @@ def _facts(attempt: "Attempt") -> dict[str, Any]:
     return {"stage": attempt.stage, "fence": attempt.held.fence, "snapshot": attempt.snapshot}
 
 
+_BUDGETS = {"deadline": StopReason.DEADLINE, "seconds_used_up": StopReason.SECONDS}
 _STOPS = {"cancel": Event.CANCEL, "pause": Event.PAUSE, "pause_withdrawn": Event.RELEASE, "drain": Event.RELEASE}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.core.adapters.runs import EndedRun
+from jobs.core.budgets import StopReason
 from jobs.services.statement import Insert
 
 
@@ -45,5 +46,13 @@ class StageStopped(Exception):
     """The worker ended the stage: cancel, pause, drain, deadline, budget or lease_lost; never leaves the worker."""
 
     def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class BudgetSpent(Exception):
+    """A used-up budget forbids the next step (B1); never leaves the worker."""
+
+    def __init__(self, reason: StopReason) -> None:
         self.reason = reason
         super().__init__(reason)

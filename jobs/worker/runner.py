@@ -17,7 +17,7 @@ from jobs.worker import attempt as attempts
 from jobs.worker import board, endings, identity
 from jobs.worker.attempt import Attempt
 from jobs.worker.heartbeat import Heartbeat
-from jobs.worker.outcomes import Failure, StageFailed, StageStopped
+from jobs.worker.outcomes import BudgetSpent, Failure, StageFailed, StageStopped
 
 logger = logging.getLogger("jobs.runner")
 
@@ -78,6 +78,8 @@ def _run_to_its_end(attempt: Attempt) -> None:
             attempts.run(attempt)
         except StageStopped as stop:
             endings.stopped(attempt, stop.reason)
+        except BudgetSpent as budget:
+            endings.out_of_budget(attempt, budget.reason)
         except StageFailed as failed:
             endings.failed(attempt, failed.failure)
         except DiskFull:

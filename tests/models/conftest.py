@@ -1,5 +1,6 @@
 """One row of each kind, made as the services make it where they do."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from jobs.models import (
     Batch,
     Checkpoint,
     Evidence,
+    FailureRecord,
+    FailureSample,
     Job,
     PolicyActivation,
     PolicyVersion,
@@ -20,6 +23,7 @@ from jobs.models import (
     WorkerNode,
     WorkflowVersion,
 )
+from jobs.policies.loading import builtin
 from jobs.services import clock, nodes, policies
 from tests import factories
 from tests.services import situations
@@ -55,6 +59,16 @@ def _evidence(repository):
     )
 
 
+def _failure(repository):
+    return factories.failure(_attempt(repository))
+
+
+def _sample(repository):
+    return FailureSample.objects.create(
+        record=_failure(repository), kind="not_retried", week=date(2026, 11, 23), drawn_at=clock.now()
+    )
+
+
 def _side_effect(repository):
     job = _attempt(repository).job
     situations.intend(job)
@@ -80,9 +94,14 @@ def _policy_version(_repository):
     )
 
 
-def _activation(_repository):
+def _activation(repository):
     policies.active()
-    return policies.activate(1, actor="user:owner", reason="back to the first")
+    return policies.activate(_policy_document().number, actor="user:owner", reason="the newest")
+
+
+def _policy_document():
+    changed = builtin().model_copy(update={"note": f"version {PolicyVersion.objects.count() + 1}"})
+    return policies.publish(changed, author="user:owner", note="")
 
 
 def _workflow(repository):
@@ -105,6 +124,8 @@ MAKERS = {
     Batch: lambda _repository: factories.batch(),
     Checkpoint: _checkpoint,
     Evidence: _evidence,
+    FailureRecord: _failure,
+    FailureSample: _sample,
     Job: situations.new,
     PolicyActivation: _activation,
     PolicyVersion: _policy_version,

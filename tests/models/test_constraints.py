@@ -40,6 +40,15 @@ VIOLATIONS = {
     "decision_reason_not_empty": [{"reason": ""}],
     "evidence_one_per_check_and_fence": [{"job_id": SHARED, "fence": SHARED, "check_name": SHARED}],
     "evidence_verdict_known": [{"verdict": "maybe"}],
+    "failure_one_per_attempt": [{"job_id": SHARED, "fence": SHARED}],
+    "failure_class_known": [{"failure_class": "bad luck"}],
+    "failure_action_known": [{"action": "hope"}],
+    "failure_confidence_known": [{"confidence": "sure"}],
+    "failure_facts_digest_is_sha256": [{"facts_digest": "short"}],
+    "failure_outward_never_repeated": [
+        {"risk": "external_side_effect", "action": "retry_with_backoff"},
+        {"risk": "external_side_effect", "action": "wait"},
+    ],
     "job_state_known": [{"state": "asleep"}],
     "job_stage_known": [{"next_stage": "dream"}],
     "job_risk_known": [{"risk": "none at all"}],
@@ -75,6 +84,14 @@ VIOLATIONS = {
     "repository_name_not_empty": [{"name": ""}],
     "repository_autonomy_known": [{"autonomy": "total"}],
     "repository_concurrency_at_least_one": [{"concurrency": 0}],
+    "sample_kind_known": [{"kind": "odd"}],
+    "sample_judgement_known": [{"judgement": "odd", "judged_by": "user:ana", "judged_at": NOW}],
+    "sample_judged_whole": [
+        {"judgement": "rightly_stopped"},
+        {"judged_by": "user:ana"},
+        {"judged_at": NOW},
+        {"judgement": "rightly_stopped", "judged_by": "user:ana"},
+    ],
     "side_effect_one_per_key_and_try": [{"key": SHARED, "number": SHARED, "outcome": "absent", "settled_at": NOW}],
     "side_effect_one_not_absent_per_key": [{"key": SHARED, "number": 2}],
     "side_effect_outcome_known": [{"outcome": "perhaps", "settled_at": NOW}],
@@ -127,11 +144,12 @@ def test_a_unique_column_is_unique(row, model, name):
 def test_a_choice_field_takes_only_its_choices(row, model, name):
     made = row(model)
     # An outcome needs its time beside it, or another constraint refuses first.
-    ends = [field.name for field in model._meta.fields if field.name in ("ended_at", "settled_at")]
+    ends = [field.name for field in model._meta.fields if field.name in ("ended_at", "settled_at", "judged_at")]
+    more = dict.fromkeys(ends if name in ("outcome", "judgement") else [], NOW)
+    if name == "judgement":
+        more["judged_by"] = "user:ana"
     with triggers.lifted(connection), pytest.raises(IntegrityError, match="known"), transaction.atomic():
-        model.objects.filter(pk=made.pk).update(
-            **{name: "other"}, **dict.fromkeys(ends if name == "outcome" else [], NOW)
-        )
+        model.objects.filter(pk=made.pk).update(**{name: "other"}, **more)
 
 
 def test_a_valid_change_of_each_kind_of_row_is_taken(row):

@@ -18,6 +18,7 @@ PROTECTED = sorted({**APPEND_ONLY, **KEPT})
 SPEC = {
     "jobs_auditevent", "jobs_policyversion", "jobs_policyactivation", "jobs_reviewdecision", "jobs_evidence",
     "jobs_job", "jobs_attempt", "jobs_sideeffect", "jobs_checkpoint", "jobs_workflowversion",
+    "jobs_failurerecord", "jobs_failuresample",
 }  # fmt: skip
 
 OTHER = {
@@ -26,6 +27,8 @@ OTHER = {
     "PositiveIntegerField": 31_000,
     "PositiveSmallIntegerField": 31_000,
     "DateTimeField": "2026-01-01 00:00:00+00:00",
+    "DateField": "2026-01-05",
+    "OneToOneField": 31_000,
 }
 
 
