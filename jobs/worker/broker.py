@@ -60,8 +60,7 @@ class JobsBroker(ORM):
             return self._next()
         except Exception:
             logger.warning("the broker could not look for work; it tries again", exc_info=True)
-            db.connections.close_all()
-            self._wake_up = None
+            self.close()
             time.sleep(settings.AGENTQ_POLL_SECONDS)
             return None
 
@@ -72,6 +71,13 @@ class JobsBroker(ORM):
 
     def fail(self, task_id: str | int) -> None:
         self.acknowledge(task_id)
+
+    def close(self) -> None:
+        """Nothing is connected to the database; the next `dequeue` connects anew."""
+        db.connections.close_all()
+        if self._wake_up is not None:
+            self._wake_up.close()
+        self._wake_up = None
 
     def queue_size(self) -> int:
         return leases.ready_count(self._queue) + int(super().queue_size())

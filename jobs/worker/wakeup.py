@@ -24,6 +24,10 @@ class WakeUp:
         for _notice in self._listener.notifies(timeout=SAFETY_SECONDS, stop_after=1):
             pass
 
+    def close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+
 
 def _listen() -> Any:
     import psycopg

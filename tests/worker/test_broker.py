@@ -52,7 +52,7 @@ def jobs(engine: Engine) -> list[Job]:
 def offered(jobs: list[Job]) -> Iterator[JobsBroker]:
     made = JobsBroker("agentq")
     yield made
-    connection.close()
+    made.close()
 
 
 def job_of(answer: Any) -> int:
