@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
-from django.utils import timezone
 
+from jobs.core.budgets import Room
 from jobs.core.claims import HOLDS, ClaimFacts, blockers
 from jobs.core.keys import canonical_json, sha256_hex
 from jobs.core.stages import VERIFY_STAGES
@@ -17,30 +17,17 @@ from jobs.core.states import ACTIVE, READY, Event, State
 from jobs.errors import ClaimRefused, StaleJob
 from jobs.models import Attempt, Job, SideEffect
 from jobs.models.attempt import Outcome
-from jobs.services import clock, transitions
+from jobs.services import clock, policies, reservations, teams, transitions
+from jobs.services.audit import Entry
 from jobs.services.candidates import Candidate, acts_outside, candidate, definition
+from jobs.services.reservations import Reserved as Reserved
 from jobs.services.statement import Insert, Sql, Update
 from jobs.services.transitions import Change, Held
 
 CRASHES_BEFORE_REVIEW = 2
 ENGINE = "engine:lease"
 
-_READY = "state IN ('queued', 'failed_retryable')"
 _ACTIVE = "state IN ('running', 'verifying')"
-_OPEN_TO_CLAIM = (
-    " AND (charged < max_attempts OR free_claim) AND seconds_spent < max_seconds"
-    " AND (batch_id IS NULL OR NOT EXISTS"
-    " (SELECT 1 FROM jobs_batch b WHERE b.id = batch_id AND b.paused_at IS NOT NULL))"
-)
-_ORDER = " ORDER BY priority DESC, next_run_at, id LIMIT 1"
-
-
-@dataclass(frozen=True, slots=True)
-class Reserved:
-    """A job that a cluster set aside; `max_seconds` bounds how long its attempt can take."""
-
-    job_id: int
-    max_seconds: int
 
 
 def reserve(cluster: str, queue: str) -> Reserved | None:
@@ -48,9 +35,7 @@ def reserve(cluster: str, queue: str) -> Reserved | None:
 
     Not a right to run it: only the claim is. A reservation that lapses is merely a delay.
     """
-    if connection.vendor == "postgresql":
-        return _reserve_postgresql(cluster, queue)
-    return _reserve_sqlite(cluster, queue)
+    return reservations.reserve(cluster, queue)
 
 
 def still_reserved(job_ids: list[int], cluster: str) -> set[int]:
@@ -95,6 +80,20 @@ def claim(job_id: int, *, worker: str, at: datetime | None = None) -> Claimed:
         else:
             unreserve(job_id, job.reserved_by)
         raise ClaimRefused(found[0].code)
+    service = job.definition.service or ""
+    budget = teams.budget_of(policies.rules(job.policy_number), service) if service and job.policy_number else None
+    if budget is None:
+        return _take(job, held, worker, at)
+    with transaction.atomic():
+        teams.take_turns(service)
+        share = teams.share(budget, at)
+        if share.room.free:
+            return _take(job, held, worker, at, reserved=share.tokens)
+    _wait_for_window(held, service, share.room, at)
+    raise ClaimRefused("team_budget")
+
+
+def _take(job: Candidate, held: Held, worker: str, at: datetime, reserved: int | None = None) -> Claimed:
     values = {
         "fence": job.fence + 1,
         "charged": job.charged if job.free_claim else job.charged + 1,
@@ -104,7 +103,7 @@ def claim(job_id: int, *, worker: str, at: datetime | None = None) -> Claimed:
         "reserved_until": None,
         **clock.lease(settings.AGENTQ_LEASE_SECONDS),
     }
-    change = Change(job=values, facts={"stage": job.next_stage}, also=[_attempt(job, worker, at)])
+    change = Change(job=values, facts={"stage": job.next_stage}, also=[_attempt(job, worker, at, reserved)])
     actor = f"worker:{worker}"
     if job.next_stage not in VERIFY_STAGES:
         held = transitions.transition(held, Event.CLAIM, actor=actor, at=at, change=change)
@@ -265,7 +264,14 @@ def _held(job: Candidate) -> Held:
     )
 
 
-def _attempt(job: Candidate, worker: str, at: datetime) -> Insert:
+def _wait_for_window(held: Held, service: str, room: Room, at: datetime) -> None:
+    """The team's budget is used up: the job is due when the window ends, and history says why (B3)."""
+    facts = {"service": service, "full": room.full}
+    entry = Entry("waits_for_window", ENGINE, at, reason="team_budget", facts=facts)
+    transitions.record(held, entry, job={"next_run_at": room.until, "reserved_by": "", "reserved_until": None})
+
+
+def _attempt(job: Candidate, worker: str, at: datetime, reserved: int | None) -> Insert:
     values: Mapping[str, Any] = {
         "job_id": job.id,
         "fence": job.fence + 1,
@@ -287,47 +293,11 @@ def _attempt(job: Candidate, worker: str, at: datetime) -> Insert:
         "base_commit": job.base_commit,
         "snapshot": "",
         "tool_types": [],
-        "service": "",
+        "service": job.definition.service or "",
+        "reserved_tokens": reserved,
         "account": "",
         "plan": "",
         "model": "",
         "cli_version": "",
     }
     return Insert(Attempt, values)
-
-
-def _reserve_postgresql(cluster: str, queue: str) -> Reserved | None:
-    text = (
-        "UPDATE jobs_job SET reserved_by = %s, reserved_until = clock_timestamp() + make_interval(secs => %s)"
-        f" WHERE id = (SELECT id FROM jobs_job WHERE queue = %s AND {_READY} AND next_run_at <= clock_timestamp()"
-        " AND (reserved_until IS NULL OR reserved_until <= clock_timestamp())"
-        f" AND (deadline IS NULL OR deadline > clock_timestamp()){_OPEN_TO_CLAIM}{_ORDER} FOR UPDATE SKIP LOCKED)"
-        " RETURNING id, max_seconds"
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(text, [cluster, settings.AGENTQ_RESERVATION_SECONDS, queue])
-        row = cursor.fetchone()
-    return None if row is None else Reserved(row[0], row[1])
-
-
-def _reserve_sqlite(cluster: str, queue: str) -> Reserved | None:
-    now = timezone.now()
-    until = now + timedelta(seconds=settings.AGENTQ_RESERVATION_SECONDS)
-    # A reservation further ahead than any can be was made before the clock was set back: it does not count.
-    free = "(reserved_until IS NULL OR reserved_until <= %s OR reserved_until > %s)"
-    pick = (
-        f"SELECT id, max_seconds, version FROM jobs_job WHERE queue = %s AND {_READY} AND next_run_at <= %s AND {free}"
-        f" AND (deadline IS NULL OR deadline > %s){_OPEN_TO_CLAIM}{_ORDER}"
-    )
-    moment, limit = (connection.ops.adapt_datetimefield_value(value) for value in (now, until))
-    with connection.cursor() as cursor:
-        cursor.execute(pick, [queue, moment, moment, limit, moment])
-        row = cursor.fetchone()
-        if row is None:
-            return None
-        cursor.execute(
-            "UPDATE jobs_job SET reserved_by = %s, reserved_until = %s"
-            f" WHERE id = %s AND version = %s AND {_READY} AND {free}",
-            [cluster, limit, row[0], row[2], moment, limit],
-        )
-        return Reserved(row[0], row[1]) if cursor.rowcount == 1 else None

@@ -81,13 +81,15 @@ class Effect(_Part):
 
 class WorkflowDefinition(_Part):
     """One version of one workflow. `name` is the action that operators enqueue; `seconds` is the wall clock of
-    one attempt; `max_attempts` left out means that the policy decides by risk."""
+    one attempt; `max_attempts` left out means that the policy decides by risk. `service` names what the agent calls:
+    its use counts against the team's budget of that name (B3)."""
 
     name: Slug
     version: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)
     title: str = Field(min_length=1, max_length=80)
     summary: str = Field(default="", max_length=400)
     executor: Slug
+    service: Slug | None = None
     risk: Risk
     stages: list[Stage] = list(STAGES)
     identity: list[Literal["base_sha", "date"]] = []
