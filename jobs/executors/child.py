@@ -8,11 +8,15 @@ import resource
 import signal
 from typing import Any
 
-from jobs.executors.channel import code_of
+from jobs.executors.channel import clock, code_of
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Late(Exception):
+    """The time in which the program might start is over; says which limit passed."""
 
 
 def become_subreaper() -> None:
@@ -39,12 +43,25 @@ def become(spec: dict[str, Any], outputs: list[int], keeper: int, tell: int) -> 
         set_limits(spec["limits"])
         step = "cwd"
         os.chdir(spec["cwd"])
+        step = "late"
+        refuse_late(spec, clock())
         step = "exec"
         os.execvpe(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606
     except BaseException as error:  # noqa: BLE001  (told to the shim; this process ends here)
-        os.write(tell, f"{step}:{code_of(error)}".encode())
+        code = str(error) if isinstance(error, Late) else code_of(error)
+        os.write(tell, f"{step}:{code}".encode())
     finally:
         os._exit(127)
+
+
+def refuse_late(spec: dict[str, Any], now: float) -> None:
+    """Whoever was frozen on the way here wakes up when another worker may hold the job: nothing starts then (X2).
+
+    Asked right before exec. What is frozen even later than that still carries the token, and a sweep ends it."""
+    if spec["not_after"] is not None and now >= spec["not_after"]:
+        raise Late("not_after")
+    if spec["fence_seconds"] is not None and now - spec["last_beat"] > spec["fence_seconds"]:
+        raise Late("fence")
 
 
 def set_limits(limits: dict[str, int]) -> None:

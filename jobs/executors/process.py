@@ -29,6 +29,7 @@ class ProcessSpec:
 
     `output_cap_bytes` holds for each of the two files (at least 1024); beyond it `on_cap` either kills the
     program or keeps the head and the last 64 KiB. `fence_seconds` None means that no heartbeat is expected.
+    `not_after` (seconds of `clock()`) is a hard end: nothing starts from then on, and what runs is killed (X2).
     `limits` are rlimits by name without the prefix: FSIZE (bytes), NPROC (processes; not applied to root).
     """
 
@@ -44,6 +45,7 @@ class ProcessSpec:
     output_cap_bytes: int = 8 * 1024 * 1024
     on_cap: Literal["kill", "discard"] = "discard"
     stdin_path: Path | None = None
+    not_after: float | None = None
     limits: Mapping[Literal["FSIZE", "NPROC"], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -68,7 +70,8 @@ class ProcessResult:
     """How a process ended. Only `survivors` = 0 says that nothing of it is left on this host.
 
     `stopped` is the first reason to stop: the worker's own word, or timeout, output_cap, silence, worker_gone,
-    terminated. `start_error` is `step:code` (exec:ENOENT, cwd:ENOENT, output:ENOSPC) for what never ran.
+    terminated. `start_error` is `step:code` (exec:ENOENT, cwd:ENOENT, output:ENOSPC, late:not_after, late:fence) for
+    what never ran.
     """
 
     exit_code: int | None = None

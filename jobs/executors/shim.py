@@ -81,12 +81,14 @@ class Keeper:
         keeper = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            become(self.spec, [output.child_end for output in self.outputs], keeper, tell)
+            told = self.spec | {"last_beat": self.control.last_beat}
+            become(told, [output.child_end for output in self.outputs], keeper, tell)
         os.close(tell)
         for output in self.outputs:
             os.close(output.child_end)
         failure = os.read(hear, 200).decode()  # the end of the pipe comes with a successful exec
         os.close(hear)
+        self.silence = failure == "late:fence"
         return failure or None
 
     def listen_to_signals(self) -> int:
@@ -126,6 +128,8 @@ class Keeper:
             limits.append(self.control.last_beat + self.spec["fence_seconds"] - clock())
         if self.kill_at is not None:
             limits.append(self.kill_at - clock())
+        elif self.spec["not_after"] is not None:
+            limits.append(self.spec["not_after"] - clock())
         return max(5, int(min(limits) * 1000) + 1)
 
     def judge(self, now: float) -> None:
@@ -142,6 +146,9 @@ class Keeper:
             self.stop("silence", at_once=True)
         if self.spec["on_cap"] == "kill" and any(output.over for output in self.outputs):
             self.stop("output_cap", at_once=True)
+        if self.spec["not_after"] is not None and now >= self.spec["not_after"]:
+            self.timed_out = self.stopped in (None, "timeout")
+            self.stop("timeout", at_once=True)
         if now > self.begun + self.spec["seconds"] and self.stopped is None:
             self.timed_out = True
             self.stop("timeout")
