@@ -23,6 +23,27 @@ def postgresql() -> None:
         _absent("this test needs PostgreSQL: run the suite with DATABASE_URL=postgres://…", in_ci_too=True)
 
 
+def isolation(way: str) -> None:
+    """The kernel and the account allow this way of running programs apart. CI's own containers often do not."""
+    from jobs.executors import isolation as ways
+
+    if not ways.works(way):
+        _absent(f"this test needs user namespaces and {way}", in_ci_too=True)
+
+
+def agent_cli(name: str) -> Path:
+    """A real agent CLI, as AGENTQ_CODEX or AGENTQ_CLAUDE name it or as found on PATH. CI must have those that
+    AGENTQ_CI_AGENTS lists, such as `codex`."""
+    from jobs.executors import clis
+
+    found = clis.find(name)
+    if found is None or not clis.version(found):
+        wanted = name in os.environ.get("AGENTQ_CI_AGENTS", "").split()
+        _absent(f"this test runs the real {name} CLI: install it or set AGENTQ_{name.upper()}", in_ci_too=not wanted)
+    assert found is not None
+    return found
+
+
 def _absent(why: str, *, in_ci_too: bool = False) -> str:
     """CI runs the suite once on each database, so the wrong database is no lack there."""
     if os.environ.get("CI") and not in_ci_too:

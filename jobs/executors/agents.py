@@ -178,6 +178,7 @@ class AgentExecutor:
         """Of the state directory only the transcript stays: the rest may hold caches and keys."""
         if transcript is not None and transcript.is_file() and not transcript.is_symlink():
             (output / "transcripts").mkdir(mode=0o700, exist_ok=True)
+            transcript.chmod(0o600)
             shutil.move(transcript, output / "transcripts" / transcript.name)
         shutil.rmtree(state, ignore_errors=True)
 

@@ -27,7 +27,7 @@ class ClaudeExecutor(AgentExecutor):
 
     name = "claude"
     credentials = frozenset({"ANTHROPIC_API_KEY"})
-    takes = credentials | frozenset({"ANTHROPIC_BASE_URL", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"})
+    takes = credentials | {"ANTHROPIC_BASE_URL", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"}
 
     def refusal(self, task: Task, room: Room) -> tuple[str, str]:
         """A shell without a sandbox is refused here, before the CLI would say so in words of its own."""

@@ -27,7 +27,7 @@ class CodexExecutor(AgentExecutor):
 
     name = "codex"
     credentials = frozenset({"OPENAI_API_KEY"})
-    takes = credentials | frozenset({"OPENAI_BASE_URL", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE"})
+    takes = credentials | {"OPENAI_BASE_URL", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE"}
 
     def refusal(self, task: Task, room: Room) -> tuple[str, str]:  # noqa: ARG002  (one form for all)
         """Nothing to refuse: without its sandbox Codex itself runs no command."""
