@@ -1,8 +1,8 @@
-"""What runs by schedule: the sweep for stuck jobs, and stray work trees out of the way. Safe to run twice at once."""
+"""What runs by schedule: the sweep for stuck jobs, stray work trees, the weekly sample. Safe to run twice at once."""
 
 from jobs.core.states import ACTIVE
 from jobs.models import Job
-from jobs.services import artifacts, reconcile
+from jobs.services import artifacts, reconcile, samples
 from jobs.worker.rescue import rescue_idle
 from jobs.workspaces.checkout import quarantine
 
@@ -12,7 +12,16 @@ def run() -> str:
     swept = reconcile.sweep()
     rescued = rescue_idle()
     moved = quarantine(artifacts.workspaces(), _live_names)
-    return f"expired {swept.expired}, held {swept.held}, lost nodes {swept.nodes_lost}, rescued {rescued}, stray {len(moved)}"
+    drawn = samples.draw_due()
+    counts = {
+        "expired": swept.expired,
+        "held": swept.held,
+        "lost nodes": swept.nodes_lost,
+        "rescued": rescued,
+        "stray trees": len(moved),
+        "failures to judge": drawn,
+    }
+    return ", ".join(f"{what} {count}" for what, count in counts.items())
 
 
 def _live_names() -> set[str]:

@@ -101,7 +101,7 @@ def _activation(repository):
 
 def _policy_document():
     changed = builtin().model_copy(update={"note": f"version {PolicyVersion.objects.count() + 1}"})
-    return policies.publish(changed, author="user:owner", note="")
+    return policies.publish(changed, author="user:owner", note="", parent=1)
 
 
 def _workflow(repository):

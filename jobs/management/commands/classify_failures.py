@@ -14,7 +14,9 @@ from jobs.core.adapters.runs import EndedRun, gather
 from jobs.core.failures import Classification, classify
 from jobs.core.policy import Policy
 from jobs.core.scores import Judged, Score, naive_action, score
+from jobs.errors import PolicyRefused
 from jobs.policies.loading import PolicyInvalid, builtin, load, to_policy
+from jobs.services import policies
 
 BAD_USAGE = 2
 Answer = tuple[dict[str, Any], EndedRun, Classification]
@@ -29,7 +31,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The promised options."""
         parser.add_argument("--jsonl", required=True, metavar="FILE", help="one failure case per line")
-        parser.add_argument("--policy", metavar="FILE", help="a policy document; default: the built-in version")
+        parser.add_argument(
+            "--policy", metavar="FILE|N", help="a policy document or a version's number; default: the built-in version"
+        )
         parser.add_argument("--score", action="store_true", help="compare with the labels that the cases carry")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -49,7 +53,11 @@ def _policy(name: str | None) -> Policy:
     if name is None:
         return to_policy(builtin())
     try:
+        if name.isascii() and name.isdigit():
+            return policies.rules(int(name))
         return to_policy(load(_read(Path(name)), name))
+    except (PolicyRefused, OverflowError) as error:
+        raise CommandError(str(error), returncode=BAD_USAGE) from error
     except PolicyInvalid as error:
         raise CommandError(_("The policy cannot be used:\n%s") % error, returncode=BAD_USAGE) from error
 
