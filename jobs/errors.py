@@ -186,3 +186,7 @@ class PolicyRefused(AgentQError):
 
 class SampleRefused(AgentQError):
     """The judgement was not stored."""
+
+
+class EffectTaken(AgentQError):
+    """Another job is doing the same act at this moment. It is not done twice."""

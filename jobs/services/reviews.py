@@ -20,7 +20,7 @@ from jobs.core.states import Event, State
 from jobs.errors import DecisionRefused, StaleJob
 from jobs.models import Checkpoint, Job, ReviewCase, ReviewDecision, SideEffect
 from jobs.models.side_effect import OPEN_OUTCOMES
-from jobs.services import checkpoints, clock, policies, transitions
+from jobs.services import checkpoints, clock, policies, proofs, transitions
 from jobs.services.candidates import candidate, definition
 from jobs.services.leases import ENGINE, confirmation_digest, facts
 from jobs.services.statement import Insert, Update
@@ -102,6 +102,8 @@ def _check(case: ReviewCase, held: Held, decision: Decision) -> None:
         raise DecisionRefused(_("A note has at most 4 KiB."))
     if decision.event is Event.RESOLVE and (decision.outcome not in ("confirmed", "absent") or not decision.reference):
         raise DecisionRefused(_("Say whether it happened, and name where you saw that."))
+    if decision.event is Event.RESOLVE and decision.outcome == "absent":
+        proofs.refuse_unproven(held.id)
 
 
 def _check_claimable(job: Job, decision: Decision, values: Mapping[str, Any], at: datetime) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from jobs.core import side_effects
 from jobs.core.keys import canonical_json, sha256_hex
 from jobs.errors import BadStageInputs
 from jobs.executors.agents import TOOLS, read_task
@@ -21,6 +22,11 @@ MONEY = re.compile(
     "|donate|donations?|transfer|invoices?|billing|orders?|refunds?|credits?"
 )
 PLACEHOLDER = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
+# A path, file:///path, https://host/path, ssh://user@host/path or user@host:path; a password stands nowhere (Z5).
+REMOTE = re.compile(
+    r"/\S*|file:///\S*|https://[A-Za-z0-9][^/@\s]*/\S+|ssh://([A-Za-z0-9][^/@:\s]*@)?[A-Za-z0-9][^/@\s]*/\S+"
+    r"|[A-Za-z0-9][^/@:\s]*@[A-Za-z0-9][^/@:\s]*:\S+"
+)
 
 Stage = Literal["read", "plan", "modify", "test", "inspect", "deliver"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -70,13 +76,24 @@ class Check(_Part):
 class Effect(_Part):
     """An act that leaves the machine, run by the worker in deliver and through the ledger (X1).
 
-    `lookup` is a read-only command that finds an existing result. Kinds about money are refused (X3).
+    `lookup` is a read-only command that finds an existing result: exit 0 and its first line names it, exit 1 means
+    that there is none, anything else that it cannot tell. `target` is what is acted on; it is part of the key (K3).
+    Words may hold {{ branch }}, {{ commit }}, {{ key }}, {{ job }} and {{ repo }}. The kind `push-branch` is built in:
+    its argv is the remote. Kinds about money are refused (X3).
     """
 
-    kind: Annotated[Slug, AfterValidator(_no_money)]
+    kind: Annotated[Slug, Field(max_length=40), AfterValidator(_no_money)]
     argv: Argv
+    target: str = Field(default="", max_length=200)
     lookup: Argv | None = None
     seconds: int = Field(default=60, ge=1, le=3600)
+
+    @property
+    def template(self) -> side_effects.Template:
+        """The same in the ledger's words."""
+        target = self.target or (self.argv[0] if self.kind == side_effects.PUSH else "{{ repo }}")
+        lookup = tuple(self.lookup) if self.lookup else None
+        return side_effects.Template(self.kind, target, tuple(self.argv), lookup, self.seconds)
 
 
 class WorkflowDefinition(_Part):
@@ -120,7 +137,7 @@ class WorkflowDefinition(_Part):
 
     @model_validator(mode="after")
     def _hangs_together(self) -> "WorkflowDefinition":
-        for rules in (_stage_problems, _risk_problems, _naming_problems, _command_problems, _agent_problems):
+        for rules in _RULES:
             for key, why in rules(self):
                 raise PydanticCustomError("workflow_rule", "{why}", {"key": key, "why": why})
         return self
@@ -145,6 +162,27 @@ def _risk_problems(workflow: WorkflowDefinition) -> Iterator[Problem]:
         yield "expects", "must be report, because a read_only workflow changes no file"
     if workflow.effects and workflow.risk != "external_side_effect":
         yield "risk", "must be external_side_effect in a workflow with effects"
+
+
+def _effect_problems(workflow: WorkflowDefinition) -> Iterator[Problem]:
+    """What would give two acts one key, leave a placeholder open or put a password into a stored document."""
+    templates = [effect.template for effect in workflow.effects]
+    keyed = [(template.kind, template.target) for template in templates]
+    for template in templates:
+        if keyed.count((template.kind, template.target)) > 1:
+            yield "effects", f"must not hold {template.kind} twice for one target: give each a target of its own"
+        unknown = sorted(set(side_effects.placeholders(template)) - set(side_effects.PLACEHOLDERS))
+        if unknown:
+            known = ", ".join(side_effects.PLACEHOLDERS)
+            yield "effects", f"must not use {unknown[0]} in {template.kind}; there are: {known}"
+        if "key" in PLACEHOLDER.findall(template.target):
+            yield "effects", f"must not use key in the target of {template.kind}: the key is made of it"
+        if template.kind == side_effects.PUSH and (len(template.argv) != 1 or template.lookup or not _remote(template)):
+            yield "effects", f"must give {template.kind} one remote in argv, without a password, and no lookup"
+
+
+def _remote(template: side_effects.Template) -> bool:
+    return REMOTE.fullmatch(template.argv[0]) is not None
 
 
 def _naming_problems(workflow: WorkflowDefinition) -> Iterator[Problem]:
@@ -189,3 +227,13 @@ def _agent_problems(workflow: WorkflowDefinition) -> Iterator[Problem]:
         read_task({**workflow.parameters, "prompt": "any"})
     except BadStageInputs:
         yield "parameters", "must hold only what an agent takes: model, plan, max_turns and the like"
+
+
+_RULES = (
+    _stage_problems,
+    _risk_problems,
+    _effect_problems,
+    _naming_problems,
+    _command_problems,
+    _agent_problems,
+)

@@ -8,7 +8,7 @@ from django.db import connection
 from jobs.core.keys import sha256_hex
 from jobs.core.states import Event, State
 from jobs.models import Attempt, AuditEvent, Checkpoint, Job, ReviewCase, SideEffect
-from jobs.services import clock, control, leases, reviews, transitions
+from jobs.services import clock, control, leases, proofs, reviews, transitions
 from jobs.services.audit import Entry
 from jobs.services.leases import Claimed
 from jobs.services.statement import Insert
@@ -112,8 +112,16 @@ def in_state(job: Job, state: State) -> Job:
 def decide(job: Job, event: Event, **values: Any) -> Held:
     case = ReviewCase.objects.get(job=job, closed_at=None)
     version = Job.objects.values_list("version", flat=True).get(pk=job.pk)
+    if values.get("outcome") == "absent":
+        gone(job)
     decision = reviews.Decision(event=event, reason="I looked at it", job_version=version, **values)
     return reviews.decide(case.pk, decision, actor="user:rea")
+
+
+def gone(job: Job) -> None:
+    """The attempts behind the job's open acts are proven unable to act."""
+    for effect in proofs.open_effects(job.pk):
+        proofs.record_gone(effect, actor="engine:proof")
 
 
 def requested(job: Job, *, cancel: bool = False, pause: str = "") -> None:
