@@ -88,6 +88,7 @@ def _decision(repository):
 
 
 def _policy_version(_repository):
+    policies.active()  # the first version is the built-in one
     number = PolicyVersion.objects.count() + 1
     return PolicyVersion.objects.create(
         number=number, digest=f"{number:064x}", document="{}", author="user:owner", note="", created_at=clock.now()
