@@ -112,13 +112,8 @@ def _run_one() -> None:
 
 
 def _require_all_done(ids: list[int], done: int) -> None:
-    duplicates = (
-        Attempt.objects.filter(job_id__in=ids)
-        .values("job_id")
-        .annotate(number=Count("id"))
-        .filter(number__gt=1)
-        .count()
-    )
+    attempts = Attempt.objects.filter(job_id__in=ids).values("job_id").annotate(number=Count("id"))
+    duplicates = attempts.filter(number__gt=1).count()
     accepted = Job.objects.filter(pk__in=ids, state=State.ACCEPTED)
     if duplicates or accepted.count() != len(ids) or done != len(ids):
         raise RuntimeError(

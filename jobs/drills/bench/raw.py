@@ -5,11 +5,14 @@ sends the very writes that the engine sent for one job again for other jobs: the
 """
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
+
+from jobs.drills.bench.counting import writes
 
 _TABLE = {
     "postgresql": "CREATE TABLE IF NOT EXISTS bench_raw (id bigserial PRIMARY KEY, status text NOT NULL,"
@@ -51,6 +54,20 @@ def claim_and_finish(_number: int) -> int:
     return done
 
 
+def claim_times(count: int) -> list[float]:
+    """Seconds of each of so many bare claims: one commit each."""
+    fill(count)
+    cursor, times = driver_cursor(), []
+    for _ in range(count):
+        start = time.perf_counter()
+        if connection.vendor == "postgresql":
+            cursor.execute(_CLAIM, ["raw"]).fetchone()
+        else:
+            _claim_sqlite(cursor, "raw")
+        times.append(time.perf_counter() - start)
+    return times
+
+
 def _claim_sqlite(cursor: Any, worker: str) -> Any:
     cursor.execute("BEGIN IMMEDIATE")
     row = cursor.execute(_PICK).fetchone()
@@ -82,7 +99,7 @@ class Recording:
 
     def __call__(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         result = execute(sql, params, many, context)
-        if not sql.startswith("SELECT"):
+        if sql.startswith("BEGIN") or writes(sql):
             text = sql if connection.vendor == "postgresql" else sql.replace("%s", "?")
             self._sent.append(_Sent(text, list(params or ()), not connection.in_atomic_block))
         return result

@@ -53,9 +53,8 @@ def requests(repository: str, count: int, label: str) -> Iterator[Request]:
 def load(repository: str, count: int, first_stage: Stage = Stage.READ) -> list[int]:
     """New real jobs, enqueued as by a person and ready to start at this stage; their ids."""
     wanted = requests(repository, count, f"load {next(_loads)}")
-    ids = [
-        answer.job_id for answer in enqueue.enqueue_many(wanted, actor=ACTOR) if isinstance(answer, enqueue.Enqueued)
-    ]
+    answers = enqueue.enqueue_many(wanted, actor=ACTOR)
+    ids = [answer.job_id for answer in answers if isinstance(answer, enqueue.Enqueued)]
     if first_stage is not Stage.READ:
         Job.objects.filter(pk__in=ids).update(next_stage=first_stage)
     settle()
@@ -131,7 +130,8 @@ def _copy_rows(cursor: object, table: str, which: str, different: Mapping[str, s
 
 _FIRST_ID = {
     "postgresql": "SELECT setval(pg_get_serial_sequence('jobs_job', 'id'), 1000000)",
-    "sqlite": "INSERT INTO sqlite_sequence (name, seq) VALUES ('jobs_job', 1000000)",
+    "sqlite": "REPLACE INTO sqlite_sequence (rowid, name, seq)"
+    " VALUES ((SELECT rowid FROM sqlite_sequence WHERE name = 'jobs_job'), 'jobs_job', 1000000)",
 }
 _KEY = {"postgresql": "lpad(to_hex({number}), 64, '0')", "sqlite": "printf('%064x', {number})"}
 _SERIES = {
