@@ -15,6 +15,10 @@ from jobs.executors.story import Story, Tokens, count, mapping, text
 MODEL = "claude-sonnet-4-5"
 RETRIES = 2
 API_MILLISECONDS = 120_000
+# In namespaces /run is this run's own and gone with it. CLAUDE_CODE_SUBPROCESS_ENV_SCRUB would also keep the key from
+# the agent's commands, but it gives them another sandbox, in which they can write anywhere (measured with 2.1.332).
+KEY_FILE = "/run/agentq-key"
+_HIDE_KEY = f'umask 077; printf %s "$ANTHROPIC_API_KEY" >{KEY_FILE}; unset ANTHROPIC_API_KEY; exec "$@"'
 _NAMES = {"read": ("Read",), "edit": ("Edit", "Write"), "shell": ("Bash",), "web": ("WebFetch", "WebSearch")}
 _TOOLS = {name: tool for tool, names in _NAMES.items() for name in names}
 _TOOLS |= {"Glob": "read", "Grep": "read", "MultiEdit": "edit", "NotebookEdit": "edit", "TodoWrite": "plan"}
@@ -47,30 +51,22 @@ class ClaudeExecutor(AgentExecutor):
         tools = task.tools if context.stage == "modify" else tuple({"read"} & set(task.tools))
         names = ",".join(name for tool in tools for name in _NAMES[tool])
         options = ["-p", "--output-format", "stream-json", "--verbose", "--model", task.model or MODEL, "--bare"]
-        options += [
-            "--setting-sources",
-            "user",
-            "--strict-mcp-config",
-            "--settings",
-            json.dumps(_settings(context, room)),
-        ]
+        options += ["--setting-sources", "user", "--strict-mcp-config"]
+        options += ["--settings", json.dumps(_settings(context, room))]
         options += ["--tools", names, "--allowedTools", names, "--permission-mode", "default"]
         options += ["--permission-prompts", "none", "--max-turns", str(task.max_turns)]
         if task.max_budget_usd:
             options += ["--max-budget-usd", str(task.max_budget_usd)]
-        return (str(room.program), *options, *(("--resume", session) if session else ()))
+        line = (str(room.program), *options, *(("--resume", session) if session else ()))
+        return ("sh", "-c", _HIDE_KEY, "sh", *line) if room.method else line
 
     def environment(self, room: Room) -> dict[str, str]:
-        """SCRUB keeps the key from the agent's commands; it needs a sandbox that can mount /proc, which one inside
-        bubblewrap cannot."""
-        scrub = {"CLAUDE_CODE_SUBPROCESS_ENV_SCRUB": "1"} if room.bwrap and room.method != "bwrap" else {}
         return {
             "CLAUDE_CONFIG_DIR": str(room.state),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_MAX_RETRIES": str(RETRIES),
             "API_TIMEOUT_MS": str(API_MILLISECONDS),
             "PATH": f"{PATH}:{room.bwrap.parent}" if room.bwrap else PATH,
-            **scrub,
         }
 
     def story(self) -> "ClaudeStory":
@@ -156,11 +152,12 @@ def _settings(context: StageContext, room: Room) -> dict[str, Any]:
         "autoAllowBashIfSandboxed": True,
         "allowUnsandboxedCommands": False,
         "network": {"allowedDomains": []},
-        "filesystem": {"allowWrite": [str(context.tmp)]},
+        "filesystem": {"allowWrite": [str(context.tmp)], "denyRead": [KEY_FILE]},
     }
     if room.method == "bwrap":
         sandbox["enableWeakerNestedSandbox"] = True  # /proc cannot be mounted again; the outer one is private already
-    return {"sandbox": sandbox}
+    settings = {"sandbox": sandbox, "permissions": {"deny": [f"Read(/{place})" for place in (KEY_FILE, "/proc/**")]}}
+    return settings | ({"apiKeyHelper": f"cat {KEY_FILE}"} if room.method else {})
 
 
 def _blocks(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:

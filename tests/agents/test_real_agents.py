@@ -158,10 +158,18 @@ def test_commands_see_neither_the_key_nor_our_settings(stage: Stage, monkeypatch
         monkeypatch.setenv(name, "canary-setting")
     stage.run("show_environment")
     seen = (stage.tree / "environment.txt").read_text()
-    assert "HOME=" in seen
+    assert "AGENTQ_TOKEN=" in seen  # by which a sweep finds what a killed worker left
     assert "canary-setting" not in seen
-    if stage.name == "codex" or isolation.method() != "bwrap":
+    if stage.name == "codex" or isolation.level() == "namespace":
         assert "canary-key" not in seen
+
+
+def test_commands_find_no_key_in_files_or_processes(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    needs.isolation("unshare")
+    monkeypatch.setattr(isolation, "method", lambda: "unshare")
+    stage.server.paths["peek"] = "/run/agentq-key /proc/*/environ"
+    assert stage.run("read_outside").result.exit_code == 0
+    assert "canary-key" not in _everything(stage.root / "jobs")
 
 
 def test_commands_neither_write_nor_read_outside(stage: Stage):

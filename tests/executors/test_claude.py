@@ -55,10 +55,26 @@ def test_the_sandbox_fails_closed_and_gives_no_network():
     assert "enableWeakerNestedSandbox" not in sandbox
 
 
-def test_the_key_is_scrubbed_from_the_shell_where_the_sandbox_can():
-    assert ClaudeExecutor().environment(room())["CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"] == "1"
-    assert "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB" not in ClaudeExecutor().environment(room("bwrap"))
-    assert json.loads(after(argv(where=room("bwrap")), "--settings"))["sandbox"]["enableWeakerNestedSandbox"] is True
+def test_in_namespaces_the_key_is_in_a_file_that_the_agents_commands_cannot_read():
+    """Otherwise every command of the agent would have it in its environment."""
+    for method in ("unshare", "bwrap"):
+        line = argv(where=room(method))
+        settings = json.loads(after(line, "--settings"))
+        assert line[:2] == ["sh", "-c"]
+        assert "unset ANTHROPIC_API_KEY" in line[2]
+        assert settings["apiKeyHelper"] == "cat /run/agentq-key"
+        assert settings["sandbox"]["filesystem"]["denyRead"] == ["/run/agentq-key"]
+        assert settings["permissions"]["deny"] == ["Read(//run/agentq-key)", "Read(//proc/**)"]
+    alone = argv(where=room(""))
+    assert alone[0] == "/nowhere/claude"
+    assert "apiKeyHelper" not in after(alone, "--settings")
+
+
+def test_its_weak_sandbox_is_never_chosen_for_it():
+    """With the scrub variable commands run in another sandbox, in which they can write anywhere."""
+    assert not any("SCRUB" in name for name in ClaudeExecutor().environment(room()))
+    nested = json.loads(after(argv(where=room("bwrap")), "--settings"))["sandbox"]
+    assert nested["enableWeakerNestedSandbox"] is True
 
 
 def test_tools_are_those_of_the_workflow():
