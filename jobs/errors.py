@@ -188,5 +188,20 @@ class SampleRefused(AgentQError):
     """The judgement was not stored."""
 
 
+class SecretRefused(PayloadRefused):
+    """The request holds what may be stored nowhere. Nothing was stored; take it out and enqueue again."""
+
+    def __init__(self, where: str = "", kind: str = "", *, sure: bool = True, field: str = "") -> None:
+        self.kind = kind
+        what = kind.replace("_", " ")
+        way_on = (
+            "Take it out and enqueue again; name a credential by reference (AGENTQ_CREDENTIALS) instead."
+            if sure
+            else "Take it out, or if it is none, say it in other words without a value behind it."
+        )
+        message = f"The {where} looks like it holds a secret ({what}). Nothing was stored. {way_on}" if where else ""
+        super().__init__(message, field=field)
+
+
 class EffectTaken(AgentQError):
     """Another job is doing the same act at this moment. It is not done twice."""

@@ -10,8 +10,9 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from jobs.core import payload_scan
 from jobs.core.keys import make_idempotency_key
-from jobs.errors import BranchRefused, EnqueueRefused, WorkspaceError
+from jobs.errors import BranchRefused, EnqueueRefused, SecretRefused, WorkspaceError
 from jobs.models import Repository
 from jobs.payloads import add_reserved, validate
 from jobs.services import repositories, workflows
@@ -61,6 +62,7 @@ class Preparing:
 
     def __call__(self, request: Request) -> Prepared:
         _check_texts(request)
+        _check_secrets(request)
         repository = self._repository(request.repo)
         definition = self._definition(request.action, request.workflow_version)
         _check_plan(request)
@@ -162,3 +164,15 @@ def _check_texts(request: Request) -> None:
             raise EnqueueRefused(
                 _("The %(name)s holds a NUL character or half of a surrogate pair.") % {"name": name}, field=name
             )
+
+
+def _check_secrets(request: Request) -> None:
+    """First of all, so that no other refusal repeats what must be stored and shown nowhere (K5)."""
+    for name in ("repo", "branch", "action", "workflow_version", "batch", "takeover_person"):
+        if found := payload_scan.scan_text(getattr(request, name) or ""):
+            raise SecretRefused(name, found[0].kind, sure=found[0].sure, field=name)
+    if found := payload_scan.scan_payload(request.payload):
+        first = found[0]
+        field = re.split(r"[.\[]", first.path, maxsplit=1)[0]
+        where = _("payload's %(path)s") % {"path": first.path} if first.path else _("payload")
+        raise SecretRefused(where, first.kind, sure=first.sure, field=field or "payload")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.core.budgets import StopReason
 from jobs.core.decisions import Decision
+from jobs.core.redaction import redact_tail
 from jobs.core.states import Event
 from jobs.errors import AgentQError, LeaseLost
 from jobs.models import Job
@@ -13,6 +14,7 @@ from jobs.services.transitions import Change
 from jobs.worker import decisions, keepsakes, workspace
 from jobs.worker.decisions import Judged
 from jobs.worker.outcomes import Failure
+from jobs.worker.own_values import own_values
 from jobs.workspaces.snapshot import ref_for
 
 if TYPE_CHECKING:
@@ -139,6 +141,7 @@ def _classified(attempt: "Attempt", decision: Decision, failure: Failure) -> dic
         "fingerprint": decision.fingerprint,
         "exit_code": failure.run.exit_code,
         "tool_types": sorted({*attempt.tools, *failure.tool_types}),
+        "error_tail": redact_tail(failure.tail.encode("utf-8", errors="replace"), injected=own_values()),
     }
 
 

@@ -1,5 +1,6 @@
 """Test, inspect and deliver: what AgentQ itself finds out about a result (V1), and the branch it leaves."""
 
+import hashlib
 import json
 import os
 import sys
@@ -7,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
+
 from jobs.core.keys import canonical_json, sha256_hex
+from jobs.core.side_effects import result_branch
 from jobs.core.stages import Stage
 from jobs.errors import DeliveryRefused, LeaseLost
 from jobs.executors.base import StageLimits, supervise
@@ -15,12 +19,14 @@ from jobs.executors.process import ProcessResult, ProcessSpec, minimal_environme
 from jobs.models import Checkpoint, Evidence
 from jobs.services import artifacts
 from jobs.services.statement import Insert
-from jobs.verification import gate
+from jobs.verification import gate, secrets
 from jobs.verification.checks import Check, Verdict
 from jobs.verification.digest import result_digest
-from jobs.verification.gate import GateRequest
+from jobs.verification.gate import GateRequest, GateResult
 from jobs.verification.programs import Program
+from jobs.worker import effects
 from jobs.worker.outcomes import Done, Failure, StageFailed, StageStopped
+from jobs.worker.own_values import own_values
 from jobs.worker.workspace import AUTHOR
 from jobs.workflows.definition import Check as Declared
 from jobs.workspaces import delivery
@@ -29,6 +35,8 @@ from jobs.workspaces.snapshot import Snapshot, commit_result, ref_for
 
 if TYPE_CHECKING:
     from jobs.worker.attempt import Attempt
+
+NO_NOTES: Mapping[str, Sequence[str]] = {}
 
 
 def test(attempt: "Attempt") -> Done:
@@ -53,21 +61,31 @@ def inspect(attempt: "Attempt") -> Done:
         policy_version=str(attempt.held.policy),
         checks=[*tested, *answer.checks],
     )
-    rows = _rows(attempt, answer.checks)
+    secrets.write(answer.findings, attempt.output / "secrets.json")
+    rows = _rows(attempt, answer.checks, {"secrets": secrets.kinds(answer.findings)})
     settled = {"result_digest": digest}
     if answer.failed:
-        code = "path_rule" if answer.hits and answer.failed == _paths_of(answer.checks) else "check_failed"
-        raise StageFailed(Failure(code=code, failed_check=True, rows=rows, job={**settled, **_kept(attempt)}))
+        raise StageFailed(
+            Failure(code=_inspect_code(answer), failed_check=True, rows=rows, job={**settled, **_kept(attempt)})
+        )
     return Done(digest, job=settled, rows=rows, facts={"changed": len(answer.changes)})
 
 
 def deliver(attempt: "Attempt") -> Done:
-    """The result's branch is in the registered repository; nothing is made when nothing changed."""
+    """The result's branch is in the registered repository and every effect is confirmed; where nothing changed, no
+    branch is made."""
     base, snapshot = _base(attempt), _snapshot(attempt)
-    if snapshot.tree == base.tree:
-        return Done(sha256_hex("nothing to deliver"), facts={"branch": "", "commit": ""})
+    changed = snapshot.tree != base.tree
+    effects.require_person(attempt, changed=changed)
+    commit = _deliver_branch(attempt, base, snapshot) if changed else ""
+    done = effects.perform(attempt, commit)
+    facts = {"branch": attempt.delivered, "commit": commit} | ({"effects": done} if done else {})
+    return Done(sha256_hex(commit or "nothing to deliver"), facts=facts)
+
+
+def _deliver_branch(attempt: "Attempt", base: Base, snapshot: Snapshot) -> str:
     job = attempt.job
-    branch = f"agentq/{job.id}-{job.idempotency_key[:8]}"
+    branch = result_branch(job.id, job.idempotency_key)
     message = f"{job.action} (AgentQ J-{job.id})\n\nJob-Key: {job.idempotency_key}\n"
     timestamp = int(job.created_at.timestamp())
     commit = commit_result(attempt.mirror, snapshot.tree, base.commit, message, AUTHOR, timestamp)
@@ -77,7 +95,7 @@ def deliver(attempt: "Attempt") -> Done:
     except DeliveryRefused as refusal:
         raise StageFailed(Failure(code="delivery_refused", tail=str(refusal))) from None
     attempt.delivered = branch
-    return Done(sha256_hex(commit), facts={"branch": branch, "commit": commit})
+    return commit
 
 
 def _request(attempt: "Attempt") -> GateRequest:
@@ -101,6 +119,7 @@ def _request(attempt: "Attempt") -> GateRequest:
         ],
         label=f"{attempt.held.id}-{attempt.held.fence}-check",
         base_cache=artifacts.base_results(),
+        scan=secrets.Scanner(_fingerprint_key(), injected=own_values()),
     )
 
 
@@ -134,12 +153,14 @@ class _Runner:
         return result
 
 
-def _rows(attempt: "Attempt", checks: Sequence[Check]) -> list[Insert]:
+def _rows(attempt: "Attempt", checks: Sequence[Check], notes: Mapping[str, Sequence[str]] = NO_NOTES) -> list[Insert]:
     argvs = {program.name: program.argv for program in _request(attempt).programs}
-    return [Insert(Evidence, _row(attempt, check, argvs.get(check.name, ()))) for check in checks]
+    return [
+        Insert(Evidence, _row(attempt, check, argvs.get(check.name, ()), notes.get(check.name, ()))) for check in checks
+    ]
 
 
-def _row(attempt: "Attempt", check: Check, argv: Sequence[str]) -> dict[str, Any]:
+def _row(attempt: "Attempt", check: Check, argv: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
     on_base = next((detail.removeprefix("base_") for detail in check.details if detail.startswith("base_")), "")
     return {
         "job_id": attempt.held.id,
@@ -152,7 +173,7 @@ def _row(attempt: "Attempt", check: Check, argv: Sequence[str]) -> dict[str, Any
         "base_verdict": on_base,
         "seconds": check.seconds,
         "output_digest": check.output_digest or "",
-        "notes": list(check.details),
+        "notes": [*check.details, *notes],
         "created_at": attempt.now(),
     }
 
@@ -169,6 +190,17 @@ def _tested(attempt: "Attempt") -> list[Check]:
         return []
     rows = Evidence.objects.filter(job_id=attempt.held.id, fence=fence).exclude(check_name__in=gate.OWN_CHECKS)
     return [Check(row.check_name, row.argv_digest or None, row.exit_code, Verdict(row.verdict)) for row in rows]
+
+
+def _fingerprint_key() -> bytes:
+    """So that a fingerprint of a guessed secret cannot be compared with ours."""
+    return hashlib.sha256(f"agentq secret fingerprint|{settings.SECRET_KEY}".encode()).digest()
+
+
+def _inspect_code(answer: GateResult) -> str:
+    if answer.findings:
+        return "secret_found"  # whatever else failed: a person must change that secret where it is in use
+    return "path_rule" if answer.hits and answer.failed == _paths_of(answer.checks) else "check_failed"
 
 
 def _paths_of(checks: Sequence[Check]) -> tuple[Check, ...]:

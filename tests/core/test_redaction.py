@@ -22,7 +22,8 @@ MODULES = (redaction, payload_scan, injected, names, numbers, pairs, prefixes, s
 # Pieces that mean something to one layer or another, to be put together in ways nobody thought of.
 PIECES = [
     *"=:'\"`\\ \n[](){}<>@%&;,.-+$",
-    *("password", "token", "secret_key=", "api_key: ", "Authorization: ", "Bearer ", "Basic ", "Cookie: ", "sid=", "密码"),
+    *("password", "token", "secret_key=", "api_key: ", "Authorization: ", "Bearer ", "Basic ", "Cookie: ", "sid="),
+    "密码",
     *("是", "验证码", " is ", "sk-", "ghp_", "eyJ", "://", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"),
     *("\\n", "%3D", "\\u5bc6", "&quot;", "Xy9!abcd", "A7f3k9Qz2Lm8Rt5V", "0123456789abcdef" * 2, "4539", "482913"),
     *("4539272387401539", "[redacted:password]", "[redacted:", "\x1b[31m", "\u200b", "İ", "--password ", "curl -u a:"),

@@ -57,8 +57,10 @@ _ZH_TIE: Final = re.compile(
     r"[ \t]{0,2}(?:是|为|為|成|用|叫)?[ \t]{0,2}(:{1,2}|=>|->|={1,2})?[ \t]{0,3}"
 )
 _ZH_TIGHT: Final = ("是", "为", "為", "成", "用", "叫")
-_ZH_KINDS: Final = {"密码": "password", "密碼": "password", "口令": "password", "令牌": "token", "权杖": "token",
-                    "安全码": "card_security_code", "cvv": "card_security_code", "卡验证码": "card_security_code"}  # fmt: skip
+_ZH_KINDS: Final = {
+    "密码": "password", "密碼": "password", "口令": "password", "令牌": "token", "权杖": "token",
+    "安全码": "card_security_code", "卡验证码": "card_security_code", "cvv": "card_security_code",
+}  # fmt: skip
 _SEED: Final = re.compile(
     r"[\"'`]?[ \t]{0,4}(?:[:=]|is|->)[ \t]{0,4}[\"'`]?"
     r"((?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})"

@@ -18,7 +18,7 @@ _KEYS: Final[tuple[tuple[str, ...], ...]] = (
      r"pplx-[A-Za-z0-9]{30,80}", r"r8_[A-Za-z0-9]{30,60}", r"tgp_v1_[\w-]{30,60}", r"lsv2_(?:pt|sk)_[\w]{30,60}",
      r"pcsk_[\w]{40,100}", r"csk-[a-z0-9]{40,60}", r"nvapi-[\w-]{50,80}", r"fw_[A-Za-z0-9]{22,40}",
      r"jina_[\w]{40,80}", r"crsr_[0-9a-f]{64}", r"wandb_v1_[\w]{40,100}", r"AQVN[\w-]{35,60}"),
-    ("github_token", r"gh[pousr]_[A-Za-z0-9_.-]{30,255}", r"github_pat_[A-Za-z0-9_]{22,255}"),
+    ("github_token", r"gh[pousr]_[A-Za-z0-9_]{30,255}", r"github_pat_[A-Za-z0-9_]{22,255}"),
     ("gitlab_token",
      r"gl(?:pat|dt|rt|rtr|cbt|ptt|ft|imt|agent|soat|oas|ffct|wt)-[\w.-]{18,300}", r"GR1348941[\w-]{18,30}"),
     ("aws_key",
