@@ -12,6 +12,16 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from jobs.core.states import PAIRS
 from jobs.errors import TriggersMissing
+from jobs.trigger_conditions import (
+    ENDS_TOO_EARLY,
+    FALSE_COPIES,
+    OUSTS_DECISION,
+    OUTWARD_RETRY,
+    POSTGRESQL_RETRIES_OUTSIDE,
+    SQLITE_RETRIES_OUTSIDE,
+    TOO_EARLY,
+    UNTRUE,
+)
 
 PREFIX = "agentq_"
 SQLITE_STREAM = "'job:' || NEW.id"
@@ -19,22 +29,6 @@ POSTGRESQL_STREAM = "'job:' || NEW.id::text"
 UNAUDITED = "a change of job state needs its audit event"
 BACKWARDS = "the numbers of a job never fall"
 NUMBERS = "fence, version, audit_seq"
-OUTWARD_RETRY = "no policy repeats external side effects by itself"
-# A policy document whose budget or whose rule would do that (B2); the schema refuses it first.
-SQLITE_RETRIES_OUTSIDE = (
-    "EXISTS (SELECT 1 FROM json_each(NEW.document, '$.budgets') AS budget"
-    " WHERE json_extract(budget.value, '$.risk') = 'external_side_effect'"
-    " AND json_extract(budget.value, '$.attempts') IS NOT 1)"
-    " OR EXISTS (SELECT 1 FROM json_each(NEW.document, '$.rules') AS rule"
-    " WHERE json_extract(rule.value, '$.action') IN ('retry', 'wait') AND EXISTS"
-    " (SELECT 1 FROM json_each(rule.value, '$.risks') AS risk WHERE risk.value = 'external_side_effect'))"
-)
-POSTGRESQL_RETRIES_OUTSIDE = (
-    "EXISTS (SELECT 1 FROM jsonb_array_elements(NEW.document::jsonb -> 'budgets') AS budget"
-    " WHERE budget ->> 'risk' = 'external_side_effect' AND (budget ->> 'attempts') IS DISTINCT FROM '1')"
-    " OR EXISTS (SELECT 1 FROM jsonb_array_elements(NEW.document::jsonb -> 'rules') AS rule"
-    " WHERE rule ->> 'action' IN ('retry', 'wait') AND rule -> 'risks' @> '[\"external_side_effect\"]')"
-)
 APPEND_ONLY = {
     "jobs_auditevent": ("id", "stream, seq"),
     "jobs_policyversion": ("id", "number", "digest"),
@@ -50,6 +44,8 @@ KEPT = {
     "jobs_workflowversion": ("id", "name, version"),
     "jobs_checkpoint": ("id", "job_id, fence, stage"),
     "jobs_failuresample": ("id", "record_id"),
+    "jobs_reviewcase": ("id",),
+    "jobs_followup": ("id", "case_id"),
 }
 
 # What identifies a row, and what it was made from, stays as it was first written.
@@ -63,11 +59,17 @@ FIXED = {
     "jobs_workflowversion": "id, name, version, document, digest",
     "jobs_checkpoint": "id, job_id, fence, stage",
     "jobs_failuresample": "id, record_id, kind, week",
+    "jobs_reviewcase": (
+        "id, job_id, reason, policy_number, job_version, result_digest, requested_by, risk, required_approvals,"
+        " opened_at"
+    ),
+    "jobs_followup": "id, case_id, opened_by, reason, opened_at, due_at",
 }
 # Rows that are unique only while a condition holds: a REPLACE would push the other row out.
 ONE_AT_A_TIME = {
     "jobs_attempt": ("job_id", "{row}ended_at IS NULL", "ended_at"),
     "jobs_sideeffect": ("key", "{row}outcome <> 'absent'", "outcome"),
+    "jobs_reviewcase": ("job_id", "{row}closed_at IS NULL", "closed_at"),
 }
 
 
@@ -178,6 +180,11 @@ def _sqlite() -> dict[str, str]:
         f"OLD.state <> NEW.state AND NOT ({_audited(SQLITE_STREAM)})", UNAUDITED,
     )  # fmt: skip
     _add_sqlite(found, "jobs_job", "numbers", f"BEFORE UPDATE OF {NUMBERS}", _falls(), BACKWARDS)
+    decisions, cases = "jobs_reviewdecision", "jobs_reviewcase"
+    _add_sqlite(found, decisions, "no_ousting", "BEFORE INSERT", OUSTS_DECISION, f"{decisions} rows are never replaced")
+    _add_sqlite(found, decisions, "true_copies", "BEFORE INSERT", FALSE_COPIES, UNTRUE)
+    # BEFORE is soon enough: the door writes the decision first, then closes the case.
+    _add_sqlite(found, cases, "two_people", "BEFORE UPDATE OF closed_at", ENDS_TOO_EARLY, TOO_EARLY)
     _add_sqlite(found, "jobs_policyversion", "no_outward_retry", "BEFORE INSERT", SQLITE_RETRIES_OUTSIDE, OUTWARD_RETRY)
     return found
 
@@ -219,6 +226,15 @@ def _postgresql() -> dict[str, str]:
     found[name] = (
         _function(name, f"IF {POSTGRESQL_RETRIES_OUTSIDE} THEN {_raise(OUTWARD_RETRY)} END IF; RETURN NEW;")
         + f" CREATE TRIGGER {name} BEFORE INSERT ON jobs_policyversion FOR EACH ROW EXECUTE FUNCTION {name}()"
+    )
+    name = f"{PREFIX}reviewdecision_true_copies"
+    found[name] = (
+        _function(name, f"IF {FALSE_COPIES} THEN {_raise(UNTRUE)} END IF; RETURN NEW;")
+        + f" CREATE TRIGGER {name} BEFORE INSERT ON jobs_reviewdecision FOR EACH ROW EXECUTE FUNCTION {name}()"
+    )
+    name = f"{PREFIX}reviewcase_two_people"
+    found[name] = _function(name, f"IF {ENDS_TOO_EARLY} THEN {_raise(TOO_EARLY)} END IF;") + (
+        f" CREATE TRIGGER {name} AFTER UPDATE OF closed_at ON jobs_reviewcase FOR EACH ROW EXECUTE FUNCTION {name}()"
     )
     # AFTER: the audit rows of the same statement are visible only once the statement has ended.
     name = f"{PREFIX}job_audited"

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from jobs.core.states import LIVE, State
-from jobs.models import Batch, Job, Repository
+from jobs.models import Batch, FailureRecord, Job, Repository
 
 OPEN = "open"
 SPANS: dict[str, tuple[str | Promise, timedelta]] = {
@@ -41,6 +41,7 @@ class JobFilter:
     action: str = ""
     batch: str = ""
     created: str = ""
+    fingerprint: str = ""
 
     @classmethod
     def read(cls, query: QueryDict) -> "JobFilter":
@@ -101,9 +102,12 @@ class JobFilter:
             found = found.filter(action=self.action)
         if self.batch:
             found = found.filter(batch=Subquery(Batch.objects.filter(name=self.batch).values("pk")[:1]))
+        if self.fingerprint:
+            failed = FailureRecord.objects.filter(fingerprint=self.fingerprint)
+            found = found.filter(pk__in=failed.order_by().values("job"))
         if self.created:
             # Ids grow with time, so the newest job that is too old bounds the walk; the time itself decides.
             start = timezone.now() - SPANS[self.created][1]
-            older = Job.objects.filter(created_at__lt=start).order_by("-pk").values("pk")[:1]
+            older = Job.objects.filter(created_at__lt=start).order_by("-created_at").values("pk")[:1]
             found = found.filter(pk__gt=Coalesce(Subquery(older), 0), created_at__gte=start)
         return found

@@ -10,9 +10,10 @@ from jobs.models.checkpoint import Checkpoint
 from jobs.models.evidence import Evidence
 from jobs.models.failure import FailureRecord, FailureSample
 from jobs.models.job import Job
+from jobs.models.notice import Notice, Preference
 from jobs.models.policy import PolicyActivation, PolicyVersion
 from jobs.models.repository import Repository
-from jobs.models.review import ReviewCase, ReviewDecision
+from jobs.models.review import FollowUp, ReviewCase, ReviewDecision, ViewedFile
 from jobs.models.side_effect import SideEffect
 from jobs.models.worker_node import WorkerNode
 from jobs.models.workflow_version import WorkflowVersion
@@ -28,13 +29,17 @@ __all__ = [
     "Evidence",
     "FailureRecord",
     "FailureSample",
+    "FollowUp",
     "Job",
+    "Notice",
     "PolicyActivation",
     "PolicyVersion",
+    "Preference",
     "Repository",
     "ReviewCase",
     "ReviewDecision",
     "SideEffect",
+    "ViewedFile",
     "WorkerNode",
     "WorkflowVersion",
 ]

@@ -90,7 +90,9 @@ class Job(models.Model):
             models.Index(fields=["state", "id"], name="job_live", condition=~Q(state__in=FINAL)),
             models.Index(fields=["state", "-id"], name="job_state"),
             models.Index(fields=["repository", "-id"], name="job_repository_newest"),
+            models.Index(fields=["repository", "state", "-id"], name="job_repository_state"),
             models.Index(fields=["action", "-id"], name="job_action"),
+            models.Index(fields=["created_at"], name="job_created"),
             models.Index(fields=["batch", "-id"], name="job_batch_newest", condition=Q(batch__isnull=False)),
         ]
         constraints = [

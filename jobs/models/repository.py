@@ -13,7 +13,10 @@ class Autonomy(models.TextChoices):
 
 
 class Repository(models.Model):
-    """`commands` is the closed list of named argument lists that may run, `checks` what verifies a result."""
+    """`commands` is the closed list of named argument lists that may run, `checks` what verifies a result.
+
+    `restricted`: its contents are shown to owners and to the group `repo:NAME` only.
+    """
 
     name = models.CharField(max_length=200)
     location = models.CharField(max_length=1000)
@@ -22,6 +25,7 @@ class Repository(models.Model):
     checks = models.JSONField(default=list)
     autonomy = models.CharField(max_length=10, choices=Autonomy.choices, default=Autonomy.BRANCH)
     concurrency = models.PositiveSmallIntegerField(default=4)
+    restricted = models.BooleanField(default=False)
     created_at = models.DateTimeField()
 
     class Meta:

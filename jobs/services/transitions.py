@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from jobs.core import cases
 from jobs.core.states import ACTIVE, FINAL, READY, TRANSITIONS, Event, Flags, State, leaving
 from jobs.errors import IllegalTransition, LeaseLost, StaleJob
 from jobs.history import AUDITED
@@ -19,6 +18,7 @@ from jobs.models.attempt import Outcome
 from jobs.models.side_effect import OPEN_OUTCOMES
 from jobs.services import audit, statement
 from jobs.services.audit import Entry
+from jobs.services.openings import opening
 from jobs.services.statement import Insert, Sql, Update, Write
 
 ENDED_AS = {
@@ -104,14 +104,20 @@ def transition(
 
 
 def record(
-    held: Held, entry: Entry, *, job: Mapping[str, Any] | None = None, also: Sequence[Insert | Update] = ()
+    held: Held,
+    entry: Entry,
+    *,
+    job: Mapping[str, Any] | None = None,
+    also: Sequence[Insert | Update] = (),
+    only_if: Sql | None = None,
 ) -> Held:
     """The entry is the job's newest event; its state and version stay. Raises StaleJob or LeaseLost."""
     while True:
         values = dict(job or {})
         whole = replace(entry, policy=held.policy or None, set=_audited(values) | dict(entry.set))
         rows, head, seq = audit.chain(f"job:{held.id}", held.audit_head, held.audit_seq, [whole])
-        if statement.run(Write(_fence(held), {**values, "audit_seq": seq, "audit_head": head}, rows, also)):
+        where = _fence(held) | ({"only_if": only_if} if only_if else {})
+        if statement.run(Write(where, {**values, "audit_seq": seq, "audit_head": head}, rows, also)):
             return replace(_refreshed(held, values, also), audit_seq=seq, audit_head=head)
         held = _again(held)
 
@@ -197,24 +203,8 @@ def _belongs(
     if held.state is State.REVIEW:
         rows.append(Update(ReviewCase, {"closed_at": at}, {"job_id": held.id, "closed_at": None}))
     if target is State.REVIEW:
-        rows.append(Insert(ReviewCase, _case(held, at, reason or event, values)))
+        rows.append(Insert(ReviewCase, opening(held, at, reason or event, values, change.also)))
     return rows
-
-
-def _case(held: Held, at: datetime, reason: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    digest = values.get("result_digest", held.result_digest)
-    return {
-        "job_id": held.id,
-        "reason": reason[:64],
-        "allowed": cases.allowed(reason=reason, open_intent=held.open_intent, has_digest=bool(digest)),
-        "policy_number": held.policy,
-        "job_version": held.version + 1,
-        "result_digest": digest,
-        "cancel_requested": held.cancel_requested,
-        "pause_requested": held.pause_requested,
-        "opened_at": at,
-        "closed_at": None,
-    }
 
 
 def _again(held: Held) -> Held:

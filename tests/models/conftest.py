@@ -4,6 +4,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 
 from jobs.models import (
     Attempt,
@@ -13,13 +14,17 @@ from jobs.models import (
     Evidence,
     FailureRecord,
     FailureSample,
+    FollowUp,
     Job,
+    Notice,
     PolicyActivation,
     PolicyVersion,
+    Preference,
     Repository,
     ReviewCase,
     ReviewDecision,
     SideEffect,
+    ViewedFile,
     WorkerNode,
     WorkflowVersion,
 )
@@ -82,9 +87,26 @@ def _case(repository):
 
 
 def _decision(repository):
-    job = _case(repository).job
-    situations.decide(job, Event.RESUME)
+    job = situations.new(repository)
+    situations.act(job, Event.HOLD, result_digest=situations.DIGEST)
+    situations.decide(job, Event.APPROVE)
     return ReviewDecision.objects.get(job=job)
+
+
+def _follow_up(repository):
+    now = clock.now()
+    return FollowUp.objects.create(
+        case=_case(repository), opened_by="user:olga", reason="could not wait", opened_at=now, due_at=now
+    )
+
+
+def _notice(repository):
+    now = clock.now()
+    return Notice.objects.create(case=_case(repository), kind="opened", next_try_at=now, created_at=now)
+
+
+def _preference(_repository):
+    return Preference.objects.create(user=User.objects.create_user(f"person-{User.objects.count()}"))
 
 
 def _policy_version(_repository):
@@ -127,13 +149,17 @@ MAKERS = {
     Evidence: _evidence,
     FailureRecord: _failure,
     FailureSample: _sample,
+    FollowUp: _follow_up,
     Job: situations.new,
+    Notice: _notice,
+    Preference: _preference,
     PolicyActivation: _activation,
     PolicyVersion: _policy_version,
     Repository: lambda repository: factories.repository(Path(repository.location)),
     ReviewCase: _case,
     ReviewDecision: _decision,
     SideEffect: _side_effect,
+    ViewedFile: lambda repository: ViewedFile.objects.create(case=_case(repository), actor="user:li", path="a.py"),
     WorkerNode: _node,
     WorkflowVersion: _workflow,
 }

@@ -18,7 +18,7 @@ PROTECTED = sorted({**APPEND_ONLY, **KEPT})
 SPEC = {
     "jobs_auditevent", "jobs_policyversion", "jobs_policyactivation", "jobs_reviewdecision", "jobs_evidence",
     "jobs_job", "jobs_attempt", "jobs_sideeffect", "jobs_checkpoint", "jobs_workflowversion",
-    "jobs_failurerecord", "jobs_failuresample",
+    "jobs_failurerecord", "jobs_failuresample", "jobs_reviewcase", "jobs_followup",
 }  # fmt: skip
 
 OTHER = {

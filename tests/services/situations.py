@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import connection
 
+from jobs.core import cases
 from jobs.core.keys import sha256_hex
 from jobs.core.states import Event, State
 from jobs.models import Attempt, AuditEvent, Checkpoint, Job, ReviewCase, SideEffect
@@ -16,6 +17,7 @@ from jobs.services.transitions import Change, Held
 from tests import factories
 
 WORKER = "host:1:1"
+PEOPLE = ("user:rea", "user:sol")
 DIGEST = sha256_hex("a result")
 
 
@@ -115,7 +117,9 @@ def decide(job: Job, event: Event, **values: Any) -> Held:
     if values.get("outcome") == "absent":
         gone(job)
     decision = reviews.Decision(event=event, reason="I looked at it", job_version=version, **values)
-    return reviews.decide(case.pk, decision, actor="user:rea")
+    for person in PEOPLE[: cases.needed(event, case.required_approvals)]:
+        decided = reviews.decide(case.pk, decision, actor=person)
+    return decided
 
 
 def gone(job: Job) -> None:

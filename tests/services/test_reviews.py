@@ -154,7 +154,7 @@ def test_resolving_settles_the_ledger_and_goes_on_with_a_free_claim(job, outcome
     assert "happened" in refused(job, Event.RESOLVE, outcome="", reference="x")
     decide(job, Event.RESOLVE, outcome=outcome, reference="PR 7")
     effect = SideEffect.objects.get(job=job)
-    assert (effect.outcome, effect.reference, effect.resolved_by) == (outcome, "PR 7", "user:rea")
+    assert (effect.outcome, effect.reference, effect.resolved_by) == (outcome, "PR 7", "user:sol")
     assert effect.settled_at and stored(job).free_claim
     claim(job)
 
