@@ -4,13 +4,18 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
+
 from jobs import executors
-from jobs.core.adapters.runs import EndedRun
+from jobs.core.adapters.runs import EndedRun, gather
+from jobs.core.failures import classify
 from jobs.core.keys import canonical_json, sha256_hex
 from jobs.core.stages import Stage
-from jobs.errors import BranchUnknown, GitFailed, LeaseLost, WorkflowRefused
-from jobs.executors.base import StageContext, StageResult
+from jobs.errors import BranchUnknown, CredentialMissing, CredentialsInvalid, GitFailed, LeaseLost, WorkflowRefused
+from jobs.executors import credentials
+from jobs.executors.base import Executor, StageContext, StageResult
 from jobs.executors.outputs import tail
+from jobs.models import Checkpoint, ReviewDecision
 from jobs.worker import workspace
 from jobs.worker.outcomes import Done, Failure, StageFailed, StageStopped
 from jobs.workflows.inputs import stage_inputs
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
     from jobs.worker.attempt import Attempt
 
 TAIL_BYTES = 16 * 1024
+_AGENT_FACTS = ("model", "cli_version", "isolation")
 
 
 def read(attempt: "Attempt") -> Done:
@@ -32,7 +38,8 @@ def read(attempt: "Attempt") -> Done:
 def plan(attempt: "Attempt") -> Done:
     """What will be run is on record by digest, and is still allowed."""
     result = _run(attempt, Stage.PLAN)
-    return Done(str(result.facts.get("inputs_digest") or sha256_hex(canonical_json(_inputs(attempt)))))
+    output = str(result.facts.get("inputs_digest") or sha256_hex(canonical_json(_inputs(attempt))))
+    return Done(output, facts=_told(result), session=_session_of(result))
 
 
 def modify(attempt: "Attempt") -> Done:
@@ -42,7 +49,7 @@ def modify(attempt: "Attempt") -> Done:
     assert snapshot is not None
     workspace.put_away(attempt, snapshot)
     facts = {"notes": sorted({note.kind for note in snapshot.notes}), "tools": list(result.tool_types)}
-    return Done(snapshot.tree, snapshot=snapshot.commit, facts=facts)
+    return Done(snapshot.tree, snapshot=snapshot.commit, facts=facts | _told(result), session=_session_of(result))
 
 
 def find_base(attempt: "Attempt") -> Base:
@@ -67,10 +74,14 @@ def _run(attempt: "Attempt", stage: Stage) -> StageResult:
         output=attempt.output,
         inputs=_inputs(attempt),
         limits=attempt.limits(),
+        environment=_environment(executor),
+        session=_session(attempt),
+        readable=(attempt.mirror.path / "objects",),
     )
     result = executor.run_stage(context, attempt.heart)
     attempt.used(result.tool_types, _tokens(result))
-    if result.ok:
+    attempt.agent |= {name: result.facts[name] for name in _AGENT_FACTS if result.facts.get(name)}
+    if result.ok and not _shows_failure(attempt, stage, result):
         return result
     if result.shim_lost and not result.survivors:
         raise StageStopped("shim_lost")
@@ -92,6 +103,13 @@ def _tokens(result: StageResult) -> int | None:
     return total if isinstance(total, int) else None
 
 
+def _shows_failure(attempt: "Attempt", stage: Stage, result: StageResult) -> bool:
+    """An agent that ends well may still have been refused a tool or have met a limit (F2)."""
+    if not result.events:
+        return False
+    return classify(gather(_failure(attempt, stage, result).run), attempt.policy).action != "accept"
+
+
 def _failure(attempt: "Attempt", stage: Stage, result: StageResult) -> Failure:
     errors: dict[str, Any] = dict(result.facts.get("error") or {})
     stdout = tail(result.stdout_path, TAIL_BYTES) if result.stdout_path else ""
@@ -105,6 +123,7 @@ def _failure(attempt: "Attempt", stage: Stage, result: StageResult) -> Failure:
         http_status=errors.get("http_status"),
         stdout=stdout,
         stderr=stderr,
+        events=result.events,
         wall_clock_kill=result.timed_out,
         request_sent=errors.get("request_sent"),
         retry_after=errors.get("retry_after"),
@@ -116,7 +135,35 @@ def _failure(attempt: "Attempt", stage: Stage, result: StageResult) -> Failure:
 
 
 def _inputs(attempt: "Attempt") -> dict[str, Any]:
+    notes = ReviewDecision.objects.filter(job_id=attempt.held.id, stage=attempt.stage).exclude(note="").order_by("id")
+    texts = list(notes.values_list("note", flat=True))
     try:
-        return stage_inputs(attempt.job.definition, attempt.payload, json.loads(attempt.job.commands))
+        return stage_inputs(attempt.job.definition, attempt.payload, json.loads(attempt.job.commands), texts)
     except WorkflowRefused as refusal:
         raise StageFailed(Failure(code="input_missing", tail=str(refusal))) from None
+
+
+def _environment(executor: Executor) -> dict[str, str]:
+    """The credentials that this executor takes, read now and kept nowhere (Z5)."""
+    try:
+        return credentials.resolve(credentials.parse(settings.AGENTQ_CREDENTIALS), executor.takes)
+    except (CredentialMissing, CredentialsInvalid) as refusal:
+        raise StageFailed(Failure(code="input_missing", tail=str(refusal))) from None
+
+
+def _session(attempt: "Attempt") -> str:
+    """The agent's session that ended with the very files this stage begins with; only a cache (C1)."""
+    if attempt.stage is not Stage.MODIFY:
+        return ""
+    ended = Checkpoint.objects.filter(job_id=attempt.held.id, snapshot=attempt.snapshot).exclude(session="")
+    return ended.order_by("-id").values_list("session", flat=True).first() or ""
+
+
+def _session_of(result: StageResult) -> str:
+    session = str(result.facts.get("session") or "")
+    return session if len(session) <= 64 else ""
+
+
+def _told(result: StageResult) -> dict[str, Any]:
+    """What an agent's run adds to the audit event of its stage (A3); nothing for other executors."""
+    return {name: result.facts[name] for name in (*_AGENT_FACTS, "session_lost") if name in result.facts}

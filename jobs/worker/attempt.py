@@ -46,6 +46,7 @@ class Attempt:
     delivered: str = ""  # the branch, once it is there
     tools: set[str] = field(default_factory=set)  # types of tools that its stages used
     tokens: int | None = 0  # of its stages; None once one of them asked a model and could not say
+    agent: dict[str, str] = field(default_factory=dict)  # its model, cli_version and isolation, once it told
     ending: dict[str, Any] = field(default_factory=dict)  # what the log line says of the end
 
     @property
@@ -184,7 +185,7 @@ def _write(attempt: Attempt, stage: Stage, digest: str, done: Done, after: Stage
 def _accept(attempt: Attempt, entry: Entry, job: dict[str, Any], rows: list[Insert]) -> None:
     job |= attempt.spent()
     ended = {"last_stage": attempt.stage, "seconds": attempt.elapsed(), "snapshot": attempt.snapshot}
-    ended |= {"tokens": attempt.tokens, "tool_types": sorted(attempt.tools)}
+    ended |= {"tokens": attempt.tokens, "tool_types": sorted(attempt.tools), **attempt.agent}
     if attempt.base is not None:
         ended["base_commit"] = attempt.base.commit
     change = Change(job=job, also=rows, before=[entry], attempt=ended)
@@ -203,7 +204,7 @@ def _checkpoint(
         "input_digest": digest,
         "output_digest": done.output,
         "snapshot": done.snapshot,
-        "session": "",
+        "session": done.session,
         "seconds": seconds,
         "created_at": at,
     }

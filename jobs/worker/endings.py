@@ -152,6 +152,7 @@ def _attempt(attempt: "Attempt", reason: str) -> dict[str, Any]:
         "snapshot": attempt.snapshot,
         "stop_reason": reason[:64],
         "tokens": attempt.tokens,
+        **attempt.agent,
     }
     return values | ({"base_commit": attempt.base.commit} if attempt.base else {})
 

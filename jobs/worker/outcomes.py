@@ -11,13 +11,15 @@ from jobs.services.statement import Insert
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A stage that ended well. `output` is its output digest; `job` are columns that it settled."""
+    """A stage that ended well. `output` is its output digest; `job` are columns that it settled; `session`
+    is the agent's, to go on with."""
 
     output: str
     job: Mapping[str, Any] = field(default_factory=dict)
     snapshot: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     rows: Sequence[Insert] = ()
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
