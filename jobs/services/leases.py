@@ -273,6 +273,7 @@ def _wait_for_window(held: Held, service: str, room: Room, at: datetime) -> None
 
 def _attempt(job: Candidate, worker: str, at: datetime, reserved: int | None) -> Insert:
     values: Mapping[str, Any] = {
+        **dict.fromkeys(_SAID_AT_THE_END, ""),
         "job_id": job.id,
         "fence": job.fence + 1,
         "charged": not job.free_claim,
@@ -282,22 +283,15 @@ def _attempt(job: Candidate, worker: str, at: datetime, reserved: int | None) ->
         "isolation": "process",
         "first_stage": job.next_stage,
         "started_at": at,
-        "outcome": "",
-        "last_stage": "",
-        "failure_class": "",
-        "failure_code": "",
-        "rule": "",
-        "fingerprint": "",
-        "stop_reason": "",
-        "error_tail": "",
         "base_commit": job.base_commit,
-        "snapshot": "",
         "tool_types": [],
         "service": job.definition.service or "",
         "reserved_tokens": reserved,
-        "account": "",
-        "plan": "",
-        "model": "",
-        "cli_version": "",
     }
     return Insert(Attempt, values)
+
+
+_SAID_AT_THE_END = (
+    *("outcome", "last_stage", "failure_class", "failure_code", "rule", "fingerprint", "stop_reason", "error_tail"),
+    *("snapshot", "account", "plan", "model", "cli_version"),
+)
