@@ -154,10 +154,11 @@ def _newest() -> tuple[int, int] | None:
 
 
 def _first() -> tuple[int, int]:
+    # Read and checked before the transaction: on SQLite that would keep every other writer waiting.
+    text, first = BUILTIN_PATH.read_text(encoding="utf-8"), builtin()
     try:
         with transaction.atomic():
-            text = BUILTIN_PATH.read_text(encoding="utf-8")
-            version = publish(builtin(), author=BUILT_IN, note="the built-in policy", source=text)
+            version = publish(first, author=BUILT_IN, note="the built-in policy", source=text)
             activate(version.number, actor=BUILT_IN, reason="the built-in policy")
     except (IntegrityError, PolicyRefused):
         pass  # another process was faster
