@@ -120,6 +120,8 @@ ARTIFACTS_DIR = Path(env("AGENTQ_ARTIFACTS", default=str(DATA_DIR / "artifacts")
 WORKFLOWS_DIR = env("AGENTQ_WORKFLOWS", default="")
 # References, never values: OPENAI_API_KEY=env:NAME or =file:/path, with blanks between. Read at the start of a run.
 AGENTQ_CREDENTIALS = env("AGENTQ_CREDENTIALS", default="")
+# How a result's branch may be pushed, besides to a path on this machine: https, ssh.
+AGENTQ_PUSH_PROTOCOLS = env.list("AGENTQ_PUSH_PROTOCOLS", default=["file"])
 AGENTQ_WORKERS = env.int("AGENTQ_WORKERS", default=2)
 AGENTQ_LEASE_SECONDS = env.float("AGENTQ_LEASE_SECONDS", default=120.0)
 AGENTQ_BEAT_SECONDS = env.float("AGENTQ_BEAT_SECONDS", default=20.0)

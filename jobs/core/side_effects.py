@@ -25,6 +25,7 @@ class Template:
     argv: tuple[str, ...]
     lookup: tuple[str, ...] | None
     seconds: int
+    credentials: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Act:
     lookup: tuple[str, ...] | None
     seconds: int
     branch: str = ""
+    credentials: tuple[str, ...] = ()  # names, never values (Z5)
 
     @property
     def can_be_looked_up(self) -> bool:
@@ -154,6 +156,7 @@ def _act(template: Template, delivered: Delivered) -> Act:
         lookup=tuple(_fill(word, values) for word in template.lookup) if template.lookup else None,
         seconds=template.seconds,
         branch=delivered.branch,
+        credentials=template.credentials,
     )
 
 

@@ -16,10 +16,11 @@ from jobs.executors import credentials
 from jobs.executors.base import Executor, StageContext, StageResult
 from jobs.executors.outputs import tail
 from jobs.models import Checkpoint, ReviewDecision
-from jobs.worker import workspace
+from jobs.worker import effects, workspace
 from jobs.worker.outcomes import Done, Failure, StageFailed, StageStopped
 from jobs.workflows.inputs import stage_inputs
 from jobs.workspaces.mirror import Base
+from jobs.workspaces.snapshot import ref_for
 
 if TYPE_CHECKING:
     from jobs.worker.attempt import Attempt
@@ -44,12 +45,27 @@ def plan(attempt: "Attempt") -> Done:
 
 def modify(attempt: "Attempt") -> Done:
     """The executor ran to its proper end and its work is a snapshot in the mirror."""
-    result = _run(attempt, Stage.MODIFY)
+    if effects.ran_already(attempt):
+        return _kept(attempt)
+    with effects.whole_run(attempt):
+        result = _run(attempt, Stage.MODIFY)
     snapshot = workspace.keep(attempt, Stage.MODIFY)
     assert snapshot is not None
     workspace.put_away(attempt, snapshot)
     facts = {"notes": sorted({note.kind for note in snapshot.notes}), "tools": list(result.tool_types)}
     return Done(snapshot.tree, snapshot=snapshot.commit, facts=facts | _told(result), session=_session_of(result))
+
+
+def _kept(attempt: "Attempt") -> Done:
+    """What the run that is not repeated has left: its snapshot, whole or rescued, else the base."""
+    assert attempt.base is not None
+    for fence in range(attempt.held.fence, 0, -1):
+        for name in (Stage.MODIFY, "partial", "late"):
+            commit = attempt.mirror.commit_at(ref_for(attempt.held.id, fence, name))
+            if commit is not None:
+                attempt.snapshot = commit
+                return Done(attempt.mirror.base_of(commit).tree, snapshot=commit, facts={"run": "not repeated"})
+    return Done(attempt.base.tree, facts={"run": "not repeated"})
 
 
 def find_base(attempt: "Attempt") -> Base:

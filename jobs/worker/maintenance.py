@@ -3,6 +3,7 @@
 from jobs.core.states import ACTIVE
 from jobs.models import Job
 from jobs.services import artifacts, reconcile, samples
+from jobs.worker import proof
 from jobs.worker.rescue import rescue_idle
 from jobs.workspaces.checkout import quarantine
 
@@ -11,6 +12,7 @@ def run() -> str:
     """One round; a word for django-q2's result row."""
     swept = reconcile.sweep()
     rescued = rescue_idle()
+    proven = proof.prove_own()
     moved = quarantine(artifacts.workspaces(), _live_names)
     drawn = samples.draw_due()
     counts = {
@@ -18,6 +20,7 @@ def run() -> str:
         "held": swept.held,
         "lost nodes": swept.nodes_lost,
         "rescued": rescued,
+        "acts proven over": proven,
         "stray trees": len(moved),
         "failures to judge": drawn,
     }

@@ -79,7 +79,8 @@ class Effect(_Part):
     `lookup` is a read-only command that finds an existing result: exit 0 and its first line names it, exit 1 means
     that there is none, anything else that it cannot tell. `target` is what is acted on; it is part of the key (K3).
     Words may hold {{ branch }}, {{ commit }}, {{ key }}, {{ job }} and {{ repo }}. The kind `push-branch` is built in:
-    its argv is the remote. Kinds about money are refused (X3).
+    its argv is the remote. `credentials` are names that AGENTQ_CREDENTIALS has references for, for the environment of
+    this act and its lookup alone (Z5). Kinds about money are refused (X3).
     """
 
     kind: Annotated[Slug, Field(max_length=40), AfterValidator(_no_money)]
@@ -87,13 +88,14 @@ class Effect(_Part):
     target: str = Field(default="", max_length=200)
     lookup: Argv | None = None
     seconds: int = Field(default=60, ge=1, le=3600)
+    credentials: list[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]] = []
 
     @property
     def template(self) -> side_effects.Template:
         """The same in the ledger's words."""
         target = self.target or (self.argv[0] if self.kind == side_effects.PUSH else "{{ repo }}")
         lookup = tuple(self.lookup) if self.lookup else None
-        return side_effects.Template(self.kind, target, tuple(self.argv), lookup, self.seconds)
+        return side_effects.Template(self.kind, target, tuple(self.argv), lookup, self.seconds, tuple(self.credentials))
 
 
 class WorkflowDefinition(_Part):
