@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from jobs.core.keys import canonical_json, sha256_hex
-from jobs.core.stages import VERIFY_STAGES, Stage, input_digest
+from jobs.core.stages import Stage
 from jobs.errors import GitFailed
-from jobs.models import Checkpoint, ReviewDecision
+from jobs.models import Checkpoint
+from jobs.services import checkpoints
 
 if TYPE_CHECKING:
     from jobs.worker.attempt import Attempt
@@ -13,15 +13,9 @@ if TYPE_CHECKING:
 
 def digest(attempt: "Attempt", stage: Stage, outputs: dict[Stage, str] | None = None) -> str:
     """The input digest of a stage, from the newest outputs of the stages before it."""
-    outputs = newest_outputs(attempt.held.id) if outputs is None else outputs
-    base = "" if stage is Stage.READ else outputs.get(Stage.READ, "")
-    before = Stage.MODIFY if stage in VERIFY_STAGES else _BEFORE.get(stage)
-    return input_digest(
-        base_tree=base,
-        workflow_digest=attempt.job.workflow_digest,
-        payload_digest=sha256_hex(attempt.job.payload),
-        previous_output=outputs.get(before, "") if before else "",
-        notes=_notes(attempt.held.id, stage),
+    job = attempt.job
+    return checkpoints.digest(
+        attempt.held.id, stage, workflow_digest=job.workflow_digest, payload=job.payload, outputs=outputs
     )
 
 
@@ -48,24 +42,9 @@ def first_unverified(attempt: "Attempt") -> Stage:
     return attempt.stage
 
 
-def newest_outputs(job_id: int) -> dict[Stage, str]:
-    """Stage → output digest of its newest checkpoint."""
-    rows = Checkpoint.objects.filter(job_id=job_id).order_by("id").values_list("stage", "output_digest")
-    return {Stage(stage): output for stage, output in rows}
-
-
-def _notes(job_id: int, stage: Stage) -> str:
-    notes = ReviewDecision.objects.filter(job_id=job_id, stage=stage).exclude(note="").order_by("id")
-    texts = list(notes.values_list("note", flat=True))
-    return sha256_hex(canonical_json(texts)) if texts else ""
-
-
 def _readable(attempt: "Attempt", commit: str) -> bool:
     try:
         attempt.mirror.base_of(commit)
     except GitFailed:
         return False
     return True
-
-
-_BEFORE = {Stage.PLAN: Stage.READ, Stage.MODIFY: Stage.PLAN}

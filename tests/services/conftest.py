@@ -1,24 +1,18 @@
-"""A rolled-back test gives its row ids back: what a process reads once, it reads anew in the next test."""
+"""These tests are about rows and make thousands of them: git and the built-in files are read once."""
 
 from functools import cache
 
 import pytest
 
-from jobs.services import candidates, policies, repositories, workflows
+from jobs.services import policies, repositories, workflows
 from tests import factories
 
-# These tests are about rows and make thousands of them: git and the built-in files are read once.
 _read_once = {
     (policies, "builtin"): cache(policies.builtin),
     (repositories, "branch_commit"): cache(repositories.branch_commit),
     (repositories, "inspect_source"): cache(repositories.inspect_source),
     (workflows, "definitions"): cache(workflows.definitions),
 }
-
-
-@pytest.fixture(autouse=True)
-def fresh_rows():
-    candidates.definition.cache_clear()
 
 
 @pytest.fixture(scope="session")
