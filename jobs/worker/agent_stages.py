@@ -105,8 +105,6 @@ def _run(attempt: "Attempt", stage: Stage) -> StageResult:
         raise LeaseLost()
     if result.survivors:
         raise StageFailed(Failure(code="processes_alive"))
-    if result.timed_out and attempt.total_left() <= 0:
-        raise StageStopped("seconds_used_up")
     if result.stopped is not None and not result.timed_out and result.stopped != "output_cap":
         raise StageStopped(result.stopped)
     raise StageFailed(_failure(attempt, stage, result))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jobs.core.budgets import StopReason
 from jobs.core.states import State
 from jobs.executors.processes import alive
 from jobs.models import Attempt, Checkpoint, Job, Repository
@@ -106,7 +107,7 @@ def test_the_seconds_of_all_attempts_together_are_limited(shared: tuple[Engine, 
     # The budget comes from the policy; a smaller one shows in seconds what hours would.
     Job.objects.filter(pk=job.pk).update(max_seconds=3)
     ended(job, State.REVIEW)
-    assert job.stop_reason == "seconds_used_up"
+    assert job.stop_reason == StopReason.SECONDS
     assert attempts(job) == [(1, "held")]
     assert alive(identity.token(job.pk, 1)) == []
     assert job.seconds_spent >= 3
