@@ -32,6 +32,19 @@ NAVIGATION: list[tuple[str | Promise, list[Page]]] = [
             Page("enqueue", gettext_lazy("Enqueue"), "i-plus", key=True),
         ],
     ),
+    (
+        gettext_lazy("Safety"),
+        [
+            Page("failures", gettext_lazy("Failures"), "i-warn", key=True),
+            Page(
+                "policies",
+                gettext_lazy("Policies"),
+                "i-policy",
+                ("policy", "policy_compare", "policy_draft", "policy_activation"),
+            ),
+        ],
+    ),
+    (gettext_lazy("Proof"), [Page("samples", gettext_lazy("Weekly sample"), "i-search", ("sample_judgement",))]),
 ]
 
 

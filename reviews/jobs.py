@@ -18,7 +18,7 @@ from jobs.models import Attempt, AuditEvent, Checkpoint, Evidence, Job, SideEffe
 from jobs.services import audit
 from jobs.workflows.definition import WorkflowDefinition
 from jobs.workflows.files import from_document
-from reviews import attempts, queries, rows, statepath, timeline
+from reviews import attempts, decisions, queries, rows, statepath, timeline
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,15 @@ class JobView:
     @property
     def last(self) -> Attempt | None:
         return self.cards[0].attempt if self.cards else None
+
+    @cached_property
+    def decided(self) -> list[decisions.Decided]:
+        """Newest first."""
+        return decisions.decisions(self.job)
+
+    @cached_property
+    def budgets(self) -> list[decisions.Budget]:
+        return decisions.budgets(self.job)
 
     @cached_property
     def points(self) -> list[Checkpoint]:

@@ -88,4 +88,6 @@ _EVENTS: Words = {
     "cancel_requested": lambda: _("asked to cancel"),
     "pause_requested": lambda: _("asked to pause"),
     "checkpoint": lambda: _("stage verified"),
+    "trip": lambda: _("asked for a breaker to open"),
+    "waits_for_window": lambda: _("held back: the team's budget of this window is used up"),
 }

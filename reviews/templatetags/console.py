@@ -14,6 +14,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
+from reviews.decisions import action_text
+
 register = template.Library()
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -211,6 +213,21 @@ def meter(label: str, value: float, most: float) -> dict[str, object]:
     share = min(100, round(100 * value / most)) if most else 0
     tone = "bad" if share >= 100 else "warn" if share >= 80 else "live"
     return {"label": label, "value": round(value), "most": most, "share": share, "tone": tone}
+
+
+@register.simple_tag
+def action_word(action: str) -> str:
+    """What was decided about a failure, as people read it."""
+    return action_text(action)
+
+
+@register.simple_tag
+def change_of_time(seconds: float) -> str:
+    """An estimated change of time in words: less, more, the same."""
+    if round(seconds) == 0:
+        return _("the same")
+    spent = duration(abs(seconds))
+    return _("%(time)s more") % {"time": spent} if seconds > 0 else _("%(time)s less") % {"time": spent}
 
 
 @register.filter
