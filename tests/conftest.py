@@ -10,7 +10,7 @@ from django.test import TransactionTestCase
 from django.test.testcases import SimpleTestCase
 
 from jobs import triggers
-from jobs.services import candidates
+from jobs.services import candidates, policies
 
 _flush = TransactionTestCase._fixture_teardown
 
@@ -32,6 +32,7 @@ TransactionTestCase._fixture_teardown = _flush_with_lifted_triggers  # type: ign
 def fresh_rows():
     """A rolled-back test gives its row ids back: what a process reads once by id, it reads anew in the next test."""
     candidates.definition.cache_clear()
+    policies.rules.cache_clear()
 
 
 @pytest.fixture

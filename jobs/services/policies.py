@@ -40,15 +40,24 @@ def active() -> ActivePolicy:
 @lru_cache(maxsize=32)
 def rules(number: int) -> Policy:
     """The pure rules of a version; a version never changes, so one process reads it once."""
-    return to_policy(document(number))
+    return _rules(_stored(number))
 
 
 def document(number: int) -> PolicyDocument:
     """The document of a version. Raises PolicyRefused when there is no such version."""
+    return load_json(_stored(number))
+
+
+def _stored(number: int) -> str:
     stored = PolicyVersion.objects.filter(number=number).values_list("document", flat=True).first()
     if stored is None:
         raise PolicyRefused(_("There is no policy version %(number)d.") % {"number": number})
-    return load_json(stored)
+    return stored
+
+
+@lru_cache(maxsize=8)
+def _rules(text: str) -> Policy:
+    return to_policy(load_json(text))
 
 
 def source(number: int) -> str:
