@@ -28,6 +28,26 @@ GROUPS = {
 }
 OWNERS = "owners"
 
+# Act → the role that it takes; pages and commands ask here. To stop is cheap, to let something out is dear.
+ACTS = {
+    "anything": Role.NOBODY,
+    "own account": Role.SIGNED_IN,
+    "see": Role.VIEWER,
+    "see payloads": Role.OPERATOR,
+    "enqueue": Role.OPERATOR,
+    "cancel": Role.OPERATOR,
+    "pause": Role.OPERATOR,
+    "judge a sample": Role.OPERATOR,
+    "work on reviews": Role.REVIEWER,
+    "decide": Role.REVIEWER,
+    "decide alone": Role.OWNER,
+    "register repositories": Role.OWNER,
+    "set limits": Role.OWNER,
+    "change policy": Role.OWNER,
+    "resume": Role.OWNER,
+    "manage people": Role.OWNER,
+}
+
 
 def role_of(user: Any) -> Role:
     """The highest of the person's roles; a superuser is an owner, and no more than that."""

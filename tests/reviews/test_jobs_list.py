@@ -108,11 +108,11 @@ def test_counts_are_capped_and_no_statement_counts_all_jobs(console, three, monk
 def test_the_number_of_statements_does_not_grow_with_the_rows(console, repository, django_assert_num_queries):
     factories.job(repository)
     console.get(JOBS)
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         console.get(JOBS)
     for _ in range(5):
         factories.job(repository)
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         console.get(JOBS)
 
 

@@ -1,4 +1,4 @@
-"""Every address has a row in the one table, nobody reaches a page unsigned, and no GET changes anything (H3, U11)."""
+"""Every address × method × identity against the one table; no GET changes anything (H3, U11)."""
 
 from collections.abc import Iterator
 
@@ -9,25 +9,33 @@ from django.http import HttpResponse
 from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, URLResolver, get_resolver, path, reverse
 
-from reviews.permissions import WHO, Who, page
+from jobs.models import AuditEvent
+from jobs.services.people import ACTS, GROUPS, Role
+from reviews.permissions import ADDRESSES, page
 from tests import factories
+from tests.reviews.conftest import person
+
+IDENTITIES = {"anonymous": Role.NOBODY, "no role": Role.SIGNED_IN, **GROUPS}
+METHODS = ("get", "head", "post", "put", "delete")
+OUTSIDE = ("login", "logout", "password_change", "password_change_done")  # Django's own views
 
 
 def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[str]:
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
-            yield from addresses(pattern.url_patterns)
+            if pattern.namespace != "admin":  # owners only, as a whole: see test_people_pages
+                yield from addresses(pattern.url_patterns)
         else:
             yield pattern.name or str(pattern.pattern)
 
 
 def missing(patterns: list[URLPattern | URLResolver]) -> set[str]:
-    return set(addresses(patterns)) - set(WHO)
+    return set(addresses(patterns)) - set(ADDRESSES)
 
 
 def test_every_address_of_the_site_has_a_row_and_every_row_an_address():
     assert missing(get_resolver().url_patterns) == set()
-    assert set(WHO) == set(addresses(get_resolver().url_patterns))
+    assert set(ADDRESSES) == set(addresses(get_resolver().url_patterns))
 
 
 def test_a_new_address_without_a_row_is_found_and_cannot_be_built():
@@ -37,16 +45,60 @@ def test_a_new_address_without_a_row_is_found_and_cannot_be_built():
 
 
 def reach(name: str) -> str:
-    """The address of a name, with a job number where it needs one."""
-    return reverse(name, args=[1]) if name.startswith("job") and name != "jobs" else reverse(name)
+    """The address of a name, with a number wherever it needs one."""
+    found = get_resolver().reverse_dict.getlist(name)[0]
+    return reverse(name, args=[1] * len(found[0][0][1]))
 
 
-@pytest.mark.parametrize("name", sorted(name for name, who in WHO.items() if who is Who.SIGNED_IN))
-@pytest.mark.parametrize("method", ["get", "post"])
-def test_who_is_not_signed_in_is_sent_to_sign_in(client, db, name, method):
-    response = getattr(client, method)(reach(name))
-    assert response.status_code == 302
-    assert response.headers["Location"].startswith(reverse("login"))
+def expected(name: str, method: str, role: Role) -> str:
+    """What the table says: in, to the sign-in page, refused, or a method that is not served."""
+    if role is Role.NOBODY:
+        return "sign in"
+    needed = ADDRESSES[name].role(method.upper())
+    if needed is None:
+        return "not served"
+    return "in" if role >= needed else "refused"
+
+
+def found(response: HttpResponse) -> str:
+    if response.status_code == 302 and response.headers["Location"].startswith(reverse("login")):
+        return "sign in"
+    return {403: "refused", 405: "not served"}.get(response.status_code, "in")
+
+
+@pytest.mark.parametrize("identity", IDENTITIES)
+def test_each_address_and_method_answers_each_identity_as_the_table_says(client, db, identity):
+    if identity != "anonymous":
+        client.force_login(person("x", *([identity] if identity in GROUPS else [])))
+    wrong = {}
+    for name in sorted(set(ADDRESSES) - set(OUTSIDE)):
+        for method in METHODS:
+            seen = found(getattr(client, method)(reach(name)))
+            if seen != expected(name, method, IDENTITIES[identity]):
+                wrong[name, method] = seen
+    assert wrong == {}
+
+
+def test_the_table_lets_each_role_do_what_the_one_before_it_may_and_stopping_is_cheaper_than_starting_again():
+    assert ACTS["pause"] < ACTS["resume"]
+    assert ACTS["cancel"] < ACTS["decide"] < ACTS["decide alone"]
+    assert ACTS["see"] < ACTS["see payloads"]
+
+
+def test_a_role_that_is_taken_away_is_gone_at_the_next_request(console, li):
+    assert console.get(reverse("enqueue")).status_code == 200
+    li.groups.clear()
+    assert console.get(reverse("enqueue")).status_code == 403
+
+
+def test_a_refused_act_is_on_record_and_a_refused_look_writes_nothing(client, db):
+    client.force_login(person("vera", "viewers"))
+    assert client.get(reverse("enqueue")).status_code == 403
+    assert not AuditEvent.objects.filter(stream="auth").exists()
+    assert client.post(reverse("job_cancellation", args=[1]), {"reason": "x"}).status_code == 403
+    event = AuditEvent.objects.get(stream="auth")
+    assert (event.event, event.actor) == ("refused", "user:vera")
+    assert '"act":"cancel"' in event.body
 
 
 def test_an_account_that_is_switched_off_is_out_at_its_next_request(console, li):

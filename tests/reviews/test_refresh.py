@@ -35,7 +35,7 @@ def two(repository):
 
 def test_nothing_changed_is_204_and_few_statements(console, two, django_assert_max_num_queries):
     html = page(console)
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         response = poll(console, html)
     assert (response.status_code, response.content) == (204, b"")
 
