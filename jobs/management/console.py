@@ -13,6 +13,8 @@ from django.db import DatabaseError, InterfaceError
 from django.utils.translation import gettext as _
 
 from jobs.errors import AgentQError, DiskFull, EnqueueRefused, WorkflowConflict, WorkflowRefused, WorkspaceError
+from jobs.services import cases
+from jobs.services.people import ACTS, role_named
 from jobs.services.repositories import NameTaken, RegistrationRefused
 
 REFUSED = 1  # what was asked is clear, and AgentQ says no; or a check found something
@@ -84,8 +86,13 @@ def json_line(value: object, *, encoding: str = "utf-8") -> str:
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
-def actor(as_user: str = "") -> str:
-    """Who acts: the named user, who must exist and be active, else the person at this machine's terminal (A1)."""
+def actor(as_user: str = "", act: str = "") -> str:
+    """Who acts: the named user, who must exist and be active, else the person at this machine's terminal (A1).
+
+    `act` is one of the roles' table: a user whose role does not allow it is refused, on record.
+    """
+    if as_user and act:
+        return _allowed(as_user, act)
     if as_user:
         if not get_user_model().objects.filter(username=as_user, is_active=True).exists():
             raise Error(_("There is no active user %(name)s. Give --as the name of one.") % {"name": as_user})
@@ -95,6 +102,18 @@ def actor(as_user: str = "") -> str:
         return f"command:{pwd.getpwuid(os.getuid()).pw_name}"
     except KeyError:
         return f"command:uid-{os.getuid()}"
+
+
+def _allowed(name: str, act: str) -> str:
+    person = actor(name)
+    role = role_named(person)
+    if role < ACTS[act]:
+        cases.refused(person, act, "role", role=role.name.lower(), by="command")
+        needed = ACTS[act].name.lower()
+        raise Error(
+            _("%(name)s may not do this: it takes the role %(role)s.") % {"name": name, "role": needed}, REFUSED
+        )
+    return person
 
 
 def _os_error(error: OSError) -> str:

@@ -25,9 +25,10 @@ class Site:
         self._command("manage.py", "migrate", "--verbosity", "0")
         self.run(
             f"""
-            from django.contrib.auth.models import User
+            from django.contrib.auth.models import Group, User
             from tests import factories
-            User.objects.create_user({NAME!r}, password={PASSWORD!r}, first_name="Li", last_name="Wei")
+            li = User.objects.create_user({NAME!r}, password={PASSWORD!r}, first_name="Li", last_name="Wei")
+            li.groups.add(Group.objects.get(name="owners"))
             factories.repository(Path({str(self.folder / "source")!r}), "demo/docs-site")
             """
         )

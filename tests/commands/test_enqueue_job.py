@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 
-from jobs.models import Job
+from jobs.models import AuditEvent, Job
 from jobs.services import control
 from tests import factories
 from tests.commands.conftest import ended, manage
@@ -37,7 +38,8 @@ def test_the_answer_is_one_json_line_and_the_second_asker_gets_the_same_job_and_
 
 @pytest.mark.django_db
 def test_every_option_reaches_the_job(call, repository):
-    get_user_model().objects.create_user("ana")
+    ana = get_user_model().objects.create_user("ana")
+    ana.groups.add(Group.objects.get_or_create(name="operators")[0])
     get_user_model().objects.create_user("bob")
     options = ["--workflow-version=v1", "--priority=-3", "--batch=night", "--takeover=bob", "--as=ana"]
     call(*words(repository, *options, "--deadline=2199-01-01T08:00:00+08:00"))
@@ -62,6 +64,15 @@ def test_an_unknown_or_inactive_user_cannot_act(refusal, repository):
         said = refusal(*words(repository, f"--as={name}"))
         assert (said.code, name in said.stderr) == (2, True)
     assert not Job.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_user_whose_role_does_not_allow_it_is_refused_on_record(refusal, repository):
+    get_user_model().objects.create_user("vera")
+    said = refusal(*words(repository, "--as=vera"))
+    assert (said.code, "vera may not do this" in said.stderr) == (1, True)
+    assert not Job.objects.exists()
+    assert AuditEvent.objects.get(stream="auth").actor == "user:vera"
 
 
 @pytest.mark.django_db

@@ -56,7 +56,7 @@ class Command(EngineCommand):
 
     def handle(self, **options: Any) -> None:
         _check_usage(options)
-        actor = console.actor(options["as_user"])
+        actor = console.actor(options["as_user"], "enqueue")
         if options["jsonl"] is not None:
             self._from_file(options, actor)
         elif options["again"] is not None:

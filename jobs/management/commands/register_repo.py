@@ -45,7 +45,7 @@ class Command(EngineCommand):
         repository, facts = repositories.register(
             name=options["name"],
             location=options["location"],
-            actor=console.actor(options["as_user"]),
+            actor=console.actor(options["as_user"], "register repositories"),
             branch=options["branch"],
             commands=_commands(options["command"]),
             checks=_checks("tests", options["test"]) + _checks("static", options["static"]),
