@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from jobs.core.keys import sha256_hex
+from jobs.errors import DecisionRefused
 from jobs.models import SideEffect
+from jobs.services import audit
 
 NAME = "ledger-anchor"
 
@@ -33,6 +36,30 @@ def behind() -> bool:
         return False
     effect = SideEffect.objects.filter(pk=known[0]).first()
     return effect is None or _hash(effect) != known[1]
+
+
+def accept(*, actor: str, reason: str) -> int:
+    """The anchor names the newest act that the ledger knows, whatever it named before; that act's number, 0 for none.
+
+    After a restore: an owner has checked outside what was done since the backup. Audited, with the reason."""
+    if not reason.strip():
+        raise DecisionRefused(_("Give a reason: how do you know what was done outside since the backup?"))
+    newest = SideEffect.objects.order_by("-pk").first()
+    with _locked():
+        known = _read()
+        audit.note(
+            "ledger",
+            "anchor_accepted",
+            actor,
+            reason=reason.strip()[:500],
+            before=known[0] if known else 0,
+            now=newest.pk if newest else 0,
+        )
+        if newest is None:
+            path().unlink(missing_ok=True)
+        else:
+            _write(newest.pk, _hash(newest))
+    return newest.pk if newest else 0
 
 
 def path() -> Path:

@@ -18,12 +18,21 @@ _OUTCOMES: dict[Answer, EffectOutcome] = {"happened": EffectOutcome.CONFIRMED, "
 
 
 def resolve(
-    effect_id: int, answer: Answer, *, reference: str, reason: str, actor: str, job_version: int | None = None
+    effect_id: int,
+    answer: Answer,
+    *,
+    reference: str,
+    reason: str,
+    actor: str,
+    job_version: int | None = None,
+    break_glass: bool = False,
+    by_command: bool = False,
 ) -> Held:
     """The act has the outcome that the person saw, and its job goes on; with `unknown` nothing moves but the history.
 
     `reference` names where it was seen. `absent` needs the proofs of `services.proofs`. `job_version` is what the
-    person had on the screen. Raises DecisionRefused with what is missing, StaleJob when the job moved.
+    person had on the screen. It takes two people: after the first the job is still in review. Raises DecisionRefused
+    with what is missing, StaleJob when the job moved.
     """
     effect = SideEffect.objects.filter(pk=effect_id).first()
     if effect is None:
@@ -41,6 +50,8 @@ def resolve(
         job_version=case.job_version if job_version is None else job_version,
         outcome=_OUTCOMES[answer],
         reference=reference,
+        break_glass=break_glass,
+        by_command=by_command,
     )
     return reviews.decide(case.pk, decision, actor=actor)
 

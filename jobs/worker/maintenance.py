@@ -2,7 +2,7 @@
 
 from jobs.core.states import ACTIVE
 from jobs.models import Job
-from jobs.services import artifacts, reconcile, samples
+from jobs.services import anchors, artifacts, reconcile, samples
 from jobs.worker import proof
 from jobs.worker.rescue import rescue_idle
 from jobs.workspaces.checkout import quarantine
@@ -21,6 +21,7 @@ def run() -> str:
         "lost nodes": swept.nodes_lost,
         "rescued": rescued,
         "acts proven over": proven,
+        "ledger behind its anchor": int(anchors.behind()),
         "stray trees": len(moved),
         "failures to judge": drawn,
     }

@@ -1,5 +1,7 @@
 """Acts outside happen once, whoever freezes, dies, loses an answer or is asked (X1, X2, X3, K3, E3, B2)."""
 
+import itertools
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -10,32 +12,17 @@ import pytest
 
 from jobs.core.states import Event, State
 from jobs.errors import DecisionRefused
-from jobs.models import Job, Repository, ReviewCase, SideEffect
-from jobs.services import proofs, reconcile, resolutions, reviews
+from jobs.models import Job, ReviewCase, SideEffect
+from jobs.services import anchors, artifacts, proofs, reconcile, resolutions, side_effects
+from jobs.services.candidates import definition
 from jobs.worker import lookups, maintenance, proof
-from tests.worker.engine import Cluster, Engine, assert_whole, attempts, audit_events, ended, until
+from jobs.worker.workspace import AUTHOR
+from jobs.workspaces.snapshot import commit_result
+from tests.worker.engine import Cluster, Engine, assert_whole, attempts, audit_events, ended, running, until
+from tests.worker.outside import Outside, answer, approved, decide, ledger, toml
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("engine")]
-PEOPLE = ("user:rea", "user:sol")
-WORKFLOW = """\
-name = "{name}"
-version = "v1"
-title = "Publish"
-executor = "sample"
-risk = "external_side_effect"
-expects = "diff"
-seconds = 300
-
-[[fields]]
-name = "paths"
-kind = "paths"
-required = true
-
-[[fields]]
-name = "text"
-kind = "string"
-required = true
-"""
+NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
@@ -49,71 +36,9 @@ def engine(shared: tuple[Engine, Cluster]) -> Engine:
     return shared[0]
 
 
-class Outside:
-    """What lies outside AgentQ in a test: a file in which each act leaves a line."""
-
-    def __init__(self, engine: Engine, name: str) -> None:
-        self.engine, self.name = engine, name
-        self.log = engine.room / f"{name}.acts"
-        self.log.touch()
-
-    def effect(self, then: str = "echo done $1", kind: str = "notify", lookup: bool = False) -> str:
-        script = f'echo "$1" >> {self.log}; {then}'
-        lines = ["[[effects]]", f'kind = "{kind}"', f"argv = {_toml('sh', '-c', script, 'act', '{{ key }}')}"]
-        if lookup:
-            find = f'grep "$1" {self.log}'
-            lines.append(f"lookup = {_toml('sh', '-c', find, 'look', '{{ key }}')}")
-        return "\n".join(lines)
-
-    def job(self, *effects: str, autonomy: str = "effects") -> Job:
-        """A job that changes a file and then does these effects."""
-        text = WORKFLOW.format(name=self.name) + "".join(f"\n{effect}\n" for effect in effects)
-        (self.engine.room / "workflows" / f"{self.name}.toml").write_text(text)
-        repository = self.engine.repository(f"demo/{self.name}")
-        Repository.objects.filter(pk=repository.pk).update(autonomy=autonomy)
-        return self.engine.job(repository, self.name)
-
-    def acts(self) -> int:
-        return len(self.log.read_text().splitlines())
-
-
 @pytest.fixture
-def outside(engine: Engine, request: pytest.FixtureRequest) -> Outside:
-    name = f"publish-{abs(hash(request.node.name)) % 10**8}"
-    return Outside(engine, name)
-
-
-def _toml(*words: str) -> str:
-    return "[" + ", ".join(f"'{word}'" for word in words) + "]"
-
-
-def decide(job: Job, event: Event, **values: Any) -> None:
-    """As many people decide as the case takes."""
-    case = ReviewCase.objects.get(job=job, closed_at=None)
-    for person in PEOPLE:
-        if ReviewCase.objects.filter(pk=case.pk, closed_at=None).exists():
-            decision = reviews.Decision(event=event, reason="I looked at it", job_version=case.job_version, **values)
-            reviews.decide(case.pk, decision, actor=person)
-
-
-def answer(job: Job, said: Any, reference: str = "seen outside") -> None:
-    """As many people as it takes say what came of the job's open act."""
-    effect = SideEffect.objects.filter(job=job, outcome__in=("", "unknown")).latest("pk")
-    for person in PEOPLE:
-        if SideEffect.objects.filter(pk=effect.pk, outcome="unknown").exists():
-            resolutions.resolve(effect.pk, said, reference=reference, reason="I looked", actor=person)
-
-
-def approved(job: Job) -> Job:
-    """The job was held for its confirmation, and a person gave it."""
-    ended(job, State.REVIEW)
-    assert job.stop_reason == "confirm_effects"
-    decide(job, Event.APPROVE)
-    return job
-
-
-def ledger(job: Job) -> list[tuple[int, str]]:
-    return list(SideEffect.objects.filter(job=job).order_by("pk").values_list("number", "outcome"))
+def outside(engine: Engine) -> Outside:
+    return Outside(engine, f"publish-{next(NUMBERS)}")
 
 
 def test_an_effect_waits_for_an_approval_of_exactly_this_result_and_then_happens_once(outside: Outside) -> None:
@@ -144,13 +69,14 @@ def test_several_effects_happen_in_order_and_a_failed_one_stops_the_rest(outside
 def test_what_exists_outside_already_is_not_done_again(outside: Outside) -> None:
     job = outside.job(outside.effect(lookup=True))
     ended(job, State.REVIEW)
-    outside.log.write_text("")
-    from jobs.services import side_effects
-
-    act = side_effects.declared(
-        _definition(job), job_id=job.pk, key=job.idempotency_key, repo=job.repository.name, payload=job.payload,
+    (act,) = side_effects.declared(
+        definition(job.workflow_id),
+        job_id=job.pk,
+        key=job.idempotency_key,
+        repo=job.repository.name,
+        payload=job.payload,
         commit=_result_commit(job),
-    )[0]  # fmt: skip
+    )
     outside.log.write_text(f"{act.key}\n")
     decide(job, Event.APPROVE)
     ended(job)
@@ -161,7 +87,7 @@ def test_what_exists_outside_already_is_not_done_again(outside: Outside) -> None
 
 def test_an_act_that_cannot_start_did_not_happen_and_is_tried_again_only_by_decision(outside: Outside) -> None:
     tool = outside.engine.room / f"{outside.name}.sh"
-    effect = f'[[effects]]\nkind = "notify"\nargv = {_toml(str(tool), "{{ key }}")}'
+    effect = f'[[effects]]\nkind = "notify"\nargv = {toml(str(tool), "{{ key }}")}'
     job = approved(outside.job(effect))
     ended(job, State.REVIEW)
     assert (job.stop_reason, ledger(job)) == ("effect_not_started", [(1, "absent")])
@@ -242,6 +168,49 @@ def test_cannot_tell_leaves_the_case_open_and_on_record(outside: Outside) -> Non
     assert reconcile.sweep().held == 0
 
 
+def test_a_run_of_an_executor_that_acts_outside_is_one_act_and_never_begins_again(outside: Outside) -> None:
+    job = outside.job(fail_how="hang", fail_attempts=1)
+    ended(job, State.REVIEW)
+    assert (job.stop_reason, ledger(job)) == ("confirm", [])
+    decide(job, Event.CONFIRM)
+    worker = running(job)
+    assert ledger(job) == [(1, "")]
+    os.kill(worker, signal.SIGKILL)
+    ended(job, State.REVIEW)
+    assert (job.stop_reason, ledger(job)) == ("side_effect_unknown", [(1, "unknown")])
+    effect = SideEffect.objects.get(job=job)
+    assert (effect.kind, effect.sha) == ("whole-run", job.idempotency_key)
+    until(lambda: audit_events(f"job:{job.pk}", "rescued") or maintenance.run() is None)
+    answer(job, "happened")
+    ended(job)
+    # A second run would have taken this path too, but it leaves a record of its own start.
+    assert [
+        facts.get("run") for facts in audit_events(f"job:{job.pk}", "checkpoint") if facts["stage"] == "modify"
+    ] == ["not repeated"]
+    assert not (artifacts.attempt_dir(job.pk, 2) / "modify.stdout").exists()
+    assert_whole(job)
+
+
+def test_a_ledger_older_than_its_anchor_acts_no_more(make_engine: Callable[[], Any]) -> None:
+    with make_engine() as engine:
+        engine.run_workers(1)
+        outside = Outside(engine, "publish")
+        ended(approved(outside.job(outside.effect())))
+        noted = anchors.path().read_text()
+        assert (json.loads(noted)["id"], anchors.path().stat().st_mode & 0o777) == (1, 0o600)
+        # As after a backup of yesterday was put back: acts that the anchor knows of are not in the ledger.
+        anchors.path().write_text(noted.replace('"id": 1', '"id": 2'))
+        later = Outside(engine, "later")
+        job = approved(later.job(later.effect()))
+        ended(job, State.REVIEW)
+        assert (job.stop_reason, ledger(job), later.acts()) == ("ledger_behind_anchor", [], 0)
+        anchors.accept(actor="user:owner", reason="I compared both with what is outside")
+        decide(job, Event.APPROVE)
+        ended(job)
+        assert (ledger(job), later.acts()) == ([(1, "confirmed")], 1)
+        assert_whole(job)
+
+
 def _held_again(job: Job) -> bool:
     job.refresh_from_db()
     return job.state == State.REVIEW and job.stop_reason == "effect_needs_decision"
@@ -256,18 +225,8 @@ def _frozen_worker(job: Job) -> int:
     return worker if state == "T" else 0
 
 
-def _definition(job: Job) -> Any:
-    from jobs.services.candidates import definition
-
-    return definition(job.workflow_id)
-
-
 def _result_commit(job: Job) -> str:
     """The commit that deliver will make: the same each time, because it is made of the job alone."""
-    from jobs.services import artifacts
-    from jobs.worker.workspace import AUTHOR
-    from jobs.workspaces.snapshot import commit_result
-
     mirror = artifacts.mirror(job.repository)
     tree = mirror.base_of(job.snapshot).tree
     message = f"{job.action} (AgentQ J-{job.pk})\n\nJob-Key: {job.idempotency_key}\n"
