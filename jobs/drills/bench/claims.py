@@ -64,9 +64,8 @@ def _claims(repository: str, where: str) -> list[Figure]:
 
 def _times(name: str, seconds: Sequence[float], bare: Sequence[float], goal: float | None = None) -> Figure:
     times = [value * 1000 for value in seconds]
-    return Figure(
-        name, percentile(times, 95), "ms p95", percentile(bare, 95), None, None, goal, least=True, middle=middle(times)
-    )
+    slow, bare_slow = percentile(times, 95), percentile(bare, 95)
+    return Figure(name, slow, "ms p95", bare_slow, goal=goal, least=True, middle=middle(times))
 
 
 def _finished() -> int:

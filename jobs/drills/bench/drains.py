@@ -15,7 +15,7 @@ from jobs.drills.bench.processes import together
 from jobs.models import Attempt, Job
 from jobs.services import audit
 
-ROUNDS = 3
+ROUNDS = 5
 COUNTED_JOBS = 20
 
 
@@ -40,17 +40,26 @@ def kinds() -> tuple[Kind, Kind]:
 
 
 def measure(kind: Kind, repository: str, jobs: int, workers: int) -> list[Figure]:
-    """Rates in rounds, raw and engine in turn, so that what else the machine does meets both; then exact counts."""
-    engine, bare, rows = [], [], []
+    """Rates in rounds, raw before and after the engine, so that what else the machine does meets both; then counts."""
+    bare, rows, engine = [], [], []
+    share = max(jobs // ROUNDS, 1)
     for _ in range(ROUNDS):
         scene.clear()
-        share = max(jobs // ROUNDS, 1)
-        bare.append(raw_rate(share * 2, workers))
-        rows.append(_same_rows(kind, repository, share, workers))
-        scene.clear()
+        before = raw_rate(share, workers)
         engine.append(engine_rate(kind, repository, share, workers))
+        bare.append((before + raw_rate(share, workers)) / 2)
+        scene.clear()
+        rows.append(_same_rows(kind, repository, share, workers))
     rate = Figure(
-        f"{kind.name}, rate", middle(engine), "jobs/s", middle(bare), middle(rows), kind.floor, kind.goal, kind.by_ratio
+        f"{kind.name}, rate",
+        middle(engine),
+        "jobs/s",
+        middle(bare),
+        middle(rows),
+        kind.floor,
+        kind.goal,
+        kind.by_ratio,
+        ratios=tuple(mine / its for mine, its in zip(engine, bare, strict=True)),
     )
     return [rate, *_costs(kind, repository)]
 

@@ -50,7 +50,7 @@ _BARS: dict[str, tuple[tuple[float | None, float | None], ...]] = {
 
 def _figure(name: str, pairs: list[tuple[float, float]], bars: tuple[float | None, float | None]) -> Figure:
     mine, bare = (middle(column) for column in zip(*pairs, strict=True))
-    return Figure(name, mine, "jobs/s", bare, None, *bars)
+    return Figure(name, mine, "jobs/s", bare, None, *bars, ratios=tuple(one / other for one, other in pairs))
 
 
 def _rate(work: Callable[[], int]) -> float:

@@ -11,7 +11,8 @@ class Figure:
     """`raw` is the same done by raw SQL in the same run, `rows` raw SQL that writes the very same rows.
 
     `judged` is what floor and goal are about: the value itself or its ratio to `raw`. `least` says which way is
-    good. None where there is nothing to compare with.
+    good. None where there is nothing to compare with. `ratios` are those of single rounds: their median counts more
+    than the ratio of two medians while the machine's own speed goes up and down.
     """
 
     name: str
@@ -24,9 +25,12 @@ class Figure:
     by_ratio: bool = False
     least: bool = False
     middle: float | None = None  # the median, where the value is a percentile
+    ratios: tuple[float, ...] = ()
 
     @property
     def ratio(self) -> float | None:
+        if self.ratios:
+            return middle(self.ratios)
         return self.value / self.raw if self.raw else None
 
     @property

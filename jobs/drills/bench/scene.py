@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from jobs import triggers
 from jobs.core.stages import Stage
-from jobs.models import Batch, Job
-from jobs.services import enqueue, repositories
+from jobs.models import Batch
+from jobs.services import enqueue, repositories, transitions
+from jobs.services.audit import Entry
 from jobs.services.requests import Request
 
 ACTION = "sample-agent"
@@ -56,7 +57,10 @@ def load(repository: str, count: int, first_stage: Stage = Stage.READ) -> list[i
     answers = enqueue.enqueue_many(wanted, actor=ACTOR)
     ids = [answer.job_id for answer in answers if isinstance(answer, enqueue.Enqueued)]
     if first_stage is not Stage.READ:
-        Job.objects.filter(pk__in=ids).update(next_stage=first_stage)
+        with transaction.atomic():
+            for job_id in ids:
+                entry = Entry("starts_at", ACTOR, timezone.now(), facts={"stage": first_stage})
+                transitions.record(transitions.load(job_id), entry, job={"next_stage": first_stage})
     settle()
     return ids
 
