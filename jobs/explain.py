@@ -240,6 +240,7 @@ _BLOCKERS: Words = {
     "seconds_used_up": lambda: _("Its time is used up: %(seconds)d of %(max_seconds)d seconds."),
     "attempts_used_up": lambda: _("Its attempts are used up: %(charged)d of %(max)d."),
     "batch_paused": lambda: _("Its batch is paused."),
+    "repository_full": lambda: _("Its repository runs as many jobs at once as it may."),
     "unconfirmed": lambda: _("It acts outside, and nobody has confirmed exactly this input under the active policy."),
     "not_due": lambda: _("It waits until its next try is due."),
 }
@@ -247,6 +248,8 @@ _REASONS: Words = {
     "attempts_used_up": lambda: _("all attempts are used up"),
     "attempts": lambda: _("all attempts are used up"),
     "batch_paused": lambda: _("its batch is paused"),
+    "billing_unknown": lambda: _("only the account's owner can say whether it is paid"),
+    "breaker": lambda: _("its cause stopped several jobs in a row"),
     "cancel_requested": lambda: _("somebody asked to cancel it"),
     "confirm": lambda: _("it acts outside and needs a confirmation first"),
     "crashed_twice": lambda: _("its worker was lost twice in a row"),
@@ -266,7 +269,10 @@ _REASONS: Words = {
     "tests_failed": lambda: _("the tests failed"),
     "timed_out": lambda: _("the attempt took longer than it may"),
     "tokens": lambda: _("its context tokens are used up"),
+    "tools": lambda: _("it used a tool that it is not allowed to use"),
     "unknown": lambda: _("no rule knows this failure"),
+    "upstream_unavailable": lambda: _("the service it needs is down"),
+    "usage_limit": lambda: _("the plan's allowance is used up"),
 }
 _DECISIONS: Words = {
     "confirm": lambda: _("confirm"),

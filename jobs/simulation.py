@@ -6,7 +6,7 @@ decided again; these are counted and listed, never guessed.
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -20,8 +20,15 @@ from jobs.models import Attempt, FailureRecord
 from jobs.services import policies
 
 LIMIT: Final = 500
-# From "a person sees it" to "runs again by itself".
-LOOSENESS: Final = (Action.HUMAN_CHECK, Action.OPEN_CIRCUIT, Action.PAUSE, Action.STOP, Action.WAIT, Action.RETRY)
+# From "a person sees it" to "runs again by itself"; a used-up budget is a person's matter too.
+LOOSENESS: Final[Mapping[Action, int]] = {
+    Action.HUMAN_CHECK: 0,
+    Action.OPEN_CIRCUIT: 0,
+    Action.PAUSE: 1,
+    Action.STOP: 2,
+    Action.WAIT: 3,
+    Action.RETRY: 4,
+}
 REPEATING: Final = frozenset({Action.WAIT, Action.RETRY})
 # To repeat one of these spends money, acts twice, locks an account or overwrites what someone else did.
 RISKY: Final = frozenset(
@@ -49,9 +56,7 @@ class Case:
     @property
     def effect(self) -> Effect:
         """Tighter when a person sees more, looser when more runs by itself."""
-        if self.new is None or self.new == self.old:
-            return Effect.NEUTRAL
-        return Effect.LOOSER if LOOSENESS.index(self.new) > LOOSENESS.index(self.old) else Effect.TIGHTER
+        return Effect.NEUTRAL if self.new is None else effect_of(self.old, self.new)
 
     @property
     def risky(self) -> bool:
@@ -111,6 +116,13 @@ class Simulation:
     def warnings(self) -> dict[str, int]:
         """Risky class → cases in which it gets looser."""
         return dict(Counter(case.record.failure_class for case in self.cases if case.risky))
+
+
+def effect_of(old: Action, new: Action) -> Effect:
+    """Tighter when a person sees more, looser when more runs by itself."""
+    if LOOSENESS[old] == LOOSENESS[new]:
+        return Effect.NEUTRAL
+    return Effect.LOOSER if LOOSENESS[new] > LOOSENESS[old] else Effect.TIGHTER
 
 
 def simulate(draft: Policy, *, limit: int = LIMIT, since: datetime | None = None) -> Simulation:

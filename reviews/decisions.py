@@ -16,7 +16,7 @@ ACTIONS = {
     "retry_with_backoff": gettext_lazy("retry"),
     "wait": gettext_lazy("wait"),
     "pause": gettext_lazy("pause"),
-    "human_check": gettext_lazy("to a person"),
+    "human_check": gettext_lazy("review"),
     "open_circuit": gettext_lazy("budget used up"),
     "stop": gettext_lazy("stop"),
 }

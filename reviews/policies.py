@@ -13,11 +13,12 @@ from jobs.core.decisions import Action
 from jobs.core.policy import Budget, PathRule, Policy, Rule, Signal, TeamBudget
 from jobs.core.policy_diff import Difference, differences, retry_table
 from jobs.models import FailureRecord, PolicyActivation, PolicyVersion
-from jobs.simulation import LOOSENESS, Simulation
+from jobs.simulation import Simulation, effect_of
 from reviews.decisions import action_text
 
 EFFECTS = {"tighter": gettext_lazy("tighter"), "looser": gettext_lazy("looser"), "neutral": gettext_lazy("neutral")}
 TONES = {"tighter": "good", "looser": "warn", "neutral": "idle"}
+_SHADES = {"tighter": "tight", "looser": "loose", "neutral": ""}
 COLUMNS = (Action.RETRY, Action.WAIT, Action.PAUSE, Action.HUMAN_CHECK, Action.OPEN_CIRCUIT, Action.STOP)
 LONG = 160
 
@@ -123,10 +124,10 @@ def columns() -> list[str]:
 
 
 def _cell(old: Action, new: Action, count: int) -> Cell:
+    effect = effect_of(old, new)
     if not count or old is new:
         return Cell(count, "", "same")
-    looser = LOOSENESS.index(new) > LOOSENESS.index(old)
-    return Cell(count, str(EFFECTS["looser" if looser else "tighter"]), "loose" if looser else "tight")
+    return Cell(count, str(EFFECTS[effect]), _SHADES[effect])
 
 
 def _row(found: Difference) -> Row:
@@ -169,8 +170,8 @@ def _text(value: Any, setting: str) -> str:
         return _cut(", ".join(sorted(_parts(value))))
     if isinstance(value, frozenset | tuple):
         return _cut(", ".join(map(str, sorted(value) if isinstance(value, frozenset) else value))) or _("none")
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
     return _cut(str(value))
 
 
