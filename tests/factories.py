@@ -52,6 +52,7 @@ def repository(path: Path, name: str = "", **values: Any) -> Repository:
     if not path.exists():
         source(path)
     values.setdefault("commands", {"touch": ["touch", "made.txt"]})
+    values.setdefault("concurrency", 1000)
     registered, _facts = repositories.register(
         name=name or f"demo/repo-{next(_numbers)}", location=str(path), actor="user:owner", **values
     )

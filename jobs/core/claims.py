@@ -19,6 +19,7 @@ class ClaimFacts:
     seconds_spent: float
     max_seconds: int
     batch_paused: bool
+    repository_full: bool
     open_intent: bool
     cancel_requested: bool
     pause_requested: bool
@@ -61,6 +62,7 @@ def blockers(facts: ClaimFacts, now: datetime) -> list[Blocker]:
         (exhausted(facts), Blocker("attempts_used_up", self_clearing=False)),
         (facts.batch_paused, Blocker("batch_paused", self_clearing=False)),
         (unconfirmed(facts), Blocker("unconfirmed", self_clearing=False)),
+        (facts.repository_full, Blocker("repository_full", self_clearing=True)),
         (facts.due_at > now, Blocker("not_due", self_clearing=True, until=facts.due_at)),
     )
     return [blocker for applies, blocker in checks if applies]

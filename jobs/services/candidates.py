@@ -63,6 +63,8 @@ class Candidate:
     location: str
     default_branch: str
     autonomy: str
+    concurrency: int
+    live_beside: int
     commands: str
     checks: str
     workflow_id: int
@@ -119,6 +121,8 @@ _JOINED = (
     "location",
     "default_branch",
     "autonomy",
+    "concurrency",
+    "live_beside",
     "commands",
     "checks",
     "workflow_id",
@@ -141,7 +145,10 @@ def _text(vendor: str) -> str:
         " EXISTS (SELECT 1 FROM jobs_sideeffect s WHERE s.job_id = j.id AND s.outcome IN ('', 'unknown')),"
         " COALESCE((SELECT v.number FROM jobs_policyactivation a JOIN jobs_policyversion v ON v.id = a.version_id"
         " ORDER BY a.id DESC LIMIT 1), 0),"
-        f" j.repository_id, r.name, r.location, r.default_branch, r.autonomy, r.commands{text}, r.checks{text},"
+        f" j.repository_id, r.name, r.location, r.default_branch, r.autonomy, r.concurrency,"
+        " (SELECT count(*) FROM jobs_job l WHERE l.repository_id = j.repository_id"
+        " AND l.state IN ('running', 'verifying')),"
+        f" r.commands{text}, r.checks{text},"
         f" j.workflow_id, w.version, w.digest, {now}"
         " FROM jobs_job j JOIN jobs_repository r ON r.id = j.repository_id"
         " JOIN jobs_workflowversion w ON w.id = j.workflow_id LEFT JOIN jobs_batch b ON b.id = j.batch_id"

@@ -103,7 +103,8 @@ def _take(job: Candidate, held: Held, worker: str, at: datetime, reserved: int |
         "reserved_until": None,
         **clock.lease(settings.AGENTQ_LEASE_SECONDS),
     }
-    change = Change(job=values, facts={"stage": job.next_stage}, also=[_attempt(job, worker, at, reserved)])
+    room, also = reservations.room(job.repository_id, job.concurrency), [_attempt(job, worker, at, reserved)]
+    change = Change(job=values, facts={"stage": job.next_stage}, also=also, only_if=room)
     actor = f"worker:{worker}"
     if job.next_stage not in VERIFY_STAGES:
         held = transitions.transition(held, Event.CLAIM, actor=actor, at=at, change=change)
@@ -229,6 +230,7 @@ def facts(job: Candidate) -> ClaimFacts:
         seconds_spent=job.seconds_spent,
         max_seconds=job.max_seconds,
         batch_paused=job.batch_paused,
+        repository_full=job.live_beside >= job.concurrency,
         open_intent=job.open_intent,
         cancel_requested=job.cancel_requested,
         pause_requested=bool(job.pause_requested),

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from jobs.errors import AgentQError, BranchUnknown
 from jobs.models import Repository
+from jobs.models.repository import Autonomy
 from jobs.services import audit
 from jobs.workflows.definition import Check
 from jobs.workspaces.git import Git, validate_branch
@@ -27,6 +28,10 @@ class NameTaken(RegistrationRefused):
     """A repository of this name is registered already."""
 
 
+class LimitsRefused(AgentQError):
+    """The repository's limits stay as they are."""
+
+
 def register(
     *,
     name: str,
@@ -35,6 +40,7 @@ def register(
     branch: str = "",
     commands: Mapping[str, Sequence[str]] | None = None,
     checks: Sequence[Mapping[str, Any]] = (),
+    concurrency: int = 4,
 ) -> tuple[Repository, SourceFacts]:
     """The repository is registered under its name, audited; with what was found at its location.
 
@@ -57,6 +63,7 @@ def register(
         "default_branch": default,
         "commands": {key: _argv(key, argv) for key, argv in (commands or {}).items()},
         "checks": [_check(check) for check in checks],
+        "concurrency": concurrency,
         "created_at": timezone.now(),
     }
     try:
@@ -147,3 +154,43 @@ def _check(check: Mapping[str, Any]) -> dict[str, Any]:
 def _storable(text: str) -> bool:
     """Whether both databases can keep it as it is."""
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def set_limits(
+    repository_id: int, *, autonomy: str, concurrency: int, restricted: bool, reason: str, actor: str
+) -> Repository:
+    """How far and how many jobs of the repository may go from now on, audited (E3). Whether the actor is an owner is
+    asked by the caller.
+
+    More freedom comes step by step: one level up at a time, at most twice as many jobs at once. Back is free.
+    Raises LimitsRefused.
+    """
+    if not reason.strip():
+        raise LimitsRefused(_("Say why: it is what others read later."))
+    with transaction.atomic():
+        repository = Repository.objects.select_for_update().get(pk=repository_id)
+        _refuse_leaps(repository, autonomy, concurrency)
+        wanted = {"autonomy": autonomy, "concurrency": concurrency, "restricted": restricted}
+        changed = {name: value for name, value in wanted.items() if getattr(repository, name) != value}
+        if not changed:
+            raise LimitsRefused(_("That is what it has already."))
+        before = {f"{name}_before": getattr(repository, name) for name in changed}
+        for name, value in changed.items():
+            setattr(repository, name, value)
+        repository.save(update_fields=list(changed))
+        facts: dict[str, Any] = {**changed, **before}
+        audit.note(f"repository:{repository.pk}", "limits", actor, reason=reason.strip()[:500], **facts)
+    return repository
+
+
+def _refuse_leaps(repository: Repository, autonomy: str, concurrency: int) -> None:
+    levels = [str(level) for level in Autonomy.values]
+    if autonomy not in levels:
+        raise LimitsRefused(_("The levels are: %(levels)s.") % {"levels": ", ".join(levels)})
+    if levels.index(autonomy) > levels.index(repository.autonomy) + 1:
+        raise LimitsRefused(_("One level at a time: after %(now)s comes the next one.") % {"now": repository.autonomy})
+    if not 1 <= concurrency <= max(2 * repository.concurrency, repository.concurrency + 1):
+        raise LimitsRefused(
+            _("From 1 to twice as many as now (%(now)d): raise it again when that has gone well.")
+            % {"now": repository.concurrency}
+        )

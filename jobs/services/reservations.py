@@ -13,10 +13,16 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from jobs.services.statement import Sql
+
 READY = "state IN ('queued', 'failed_retryable')"
 OPEN_TO_CLAIM = (
     " AND (charged < max_attempts OR free_claim) AND seconds_spent < max_seconds AND (batch_id IS NULL"
     " OR batch_id NOT IN (SELECT id FROM jobs_batch WHERE paused_at IS NOT NULL))"
+    # Found once a statement: jobs of a repository that runs as many as it may are stepped over together (E3).
+    " AND repository_id NOT IN (SELECT l.repository_id FROM jobs_job l WHERE l.state IN ('running', 'verifying')"
+    " GROUP BY l.repository_id HAVING count(*) >="
+    " (SELECT r.concurrency FROM jobs_repository r WHERE r.id = l.repository_id))"
 )
 
 
@@ -26,6 +32,15 @@ class Reserved:
 
     job_id: int
     max_seconds: int
+
+
+def room(repository_id: int, concurrency: int) -> Sql:
+    """A condition over jobs_job: the repository runs fewer jobs than it may (E3); a partial index holds those few.
+
+    At the write it is exact on SQLite; on PostgreSQL claims of one moment may pass it together.
+    """
+    live = "SELECT count(*) FROM jobs_job l WHERE l.repository_id = %s AND l.state IN ('running', 'verifying')"
+    return Sql(f"({live}) < %s", (repository_id, concurrency))
 
 
 def reserve(cluster: str, queue: str) -> Reserved | None:

@@ -19,6 +19,7 @@ CLAIMABLE = ClaimFacts(
     seconds_spent=0,
     max_seconds=60,
     batch_paused=False,
+    repository_full=False,
     open_intent=False,
     cancel_requested=False,
     pause_requested=False,
@@ -36,6 +37,7 @@ GUARDS = {
     "attempts_used_up": {"charged": 3},
     "batch_paused": {"batch_paused": True},
     "unconfirmed": {"acts_outside": True, "confirmed_digest": "another"},
+    "repository_full": {"repository_full": True},
     "not_due": {"due_at": NOW + timedelta(microseconds=1)},
 }
 
