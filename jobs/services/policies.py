@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from jobs.core import redaction
 from jobs.core.policy import Policy
 from jobs.errors import PolicyRefused
 from jobs.models import PolicyActivation, PolicyVersion
@@ -74,10 +75,13 @@ def publish(
     new: PolicyDocument, *, author: str, note: str, source: str = "", parent: int | None = None
 ) -> PolicyVersion:
     """The document is the next version, audited, not yet active; `parent` is the version it was made from, else the
-    newest. Refuses a document that is a version already."""
+    newest. Refuses a document that is a version already, and a text with a secret in it, such as a pasted case (Z1)."""
     known = PolicyVersion.objects.filter(digest=new.digest()).values_list("number", flat=True).first()
     if known is not None:
         raise PolicyRefused(_("This document is version %(number)d already.") % {"number": known})
+    if new.digest() != builtin().digest():
+        _refuse_secrets(source or new.canonical())
+    _refuse_secrets(note)
     newest = PolicyVersion.objects.order_by("-number").first()
     made_from = newest if parent is None else _version(parent)
     try:
@@ -149,6 +153,15 @@ def objections(version: PolicyVersion) -> list[str]:
     if unproven := cases.unproven(new, parent):
         found.append(_("No case of its own proves: %(rules)s.") % {"rules": ", ".join(unproven)})
     return found
+
+
+def _refuse_secrets(text: str) -> None:
+    for finding in redaction.find(text):
+        line = text.count("\n", 0, finding.start) + 1
+        raise PolicyRefused(
+            _("Line %(line)d holds what looks like a secret (%(kind)s). Take it out; nothing was stored.")
+            % {"line": line, "kind": finding.kind}
+        )
 
 
 def _version(number: int) -> PolicyVersion:

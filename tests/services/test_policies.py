@@ -53,6 +53,17 @@ def test_the_same_document_is_published_once():
         version(TEXT + "# only a comment\n")
 
 
+def test_a_secret_in_a_pasted_case_is_refused_with_its_line_and_stored_nowhere():
+    key = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    text = TEXT + (CASE % "review").replace("exit_code", f'stderr_tail = "token {key} is invalid"\nexit_code')
+    text += SIGNAL + RULE
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if key in each)
+    with pytest.raises(PolicyRefused, match=f"Line {line} holds what looks like a secret") as refusal:
+        version(text)
+    assert key not in str(refusal.value)
+    assert PolicyVersion.objects.count() == 1
+
+
 def test_activation_is_a_row_with_actor_and_reason_and_is_audited():
     version(other("2"))
     policies.activate(2, actor=OWNER, reason=" looks right ")
