@@ -56,8 +56,8 @@ def scan_payload(payload: Mapping[str, Any]) -> list[Refusal]:
         for finding in _findings(name, text):
             refusal = Refusal(_shown(path), finding.kind, finding.confidence == HIGH)
             found.setdefault((refusal.path, refusal.kind), refusal)
-    if (path := _order(payload)) is not None:
-        found.setdefault((path, "full_order"), Refusal(path, "full_order", False))
+    if (order := _order(payload)) is not None:
+        found.setdefault((order, "full_order"), Refusal(order, "full_order", False))
     return list(found.values())[:_MAX_REFUSALS]
 
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final, Literal
 
+from jobs.core.secrets import commands, numbers, pairs, prefixes, structure
 from jobs.core.secrets import injected as injected_values
-from jobs.core.secrets import numbers, pairs, prefixes, structure
 from jobs.core.secrets.findings import HIGH, LAYERS, LOW, Finding, Hit
 from jobs.core.secrets.views import View, views
 
@@ -70,6 +70,7 @@ def _layers(view: View, context: Context, injected: Collection[str]) -> Iterator
     yield "prefix", prefixes.find(view)
     yield "structure", structure.find(view)
     yield "pair", pairs.find(view, context)
+    yield "pair", commands.find(view)
     yield "number", numbers.find(view, context)
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from jobs.core import payload_scan, redaction
 from jobs.core.redaction import find, redact, redact_tail
-from jobs.core.secrets import injected, names, numbers, pairs, prefixes, structure, values, views
+from jobs.core.secrets import commands, injected, names, numbers, pairs, prefixes, structure, values, views
 from tests.secret_cases import Case, load, whole
 
 DEV = load("secrets.jsonl")
 OWN = load("secret_cases.jsonl")
 SECRETS = [case for case in (*DEV, *OWN) if case.is_secret]
-MODULES = (redaction, payload_scan, injected, names, numbers, pairs, prefixes, structure, values, views)
+MODULES = (redaction, payload_scan, commands, injected, names, numbers, pairs, prefixes, structure, values, views)
 # Pieces that mean something to one layer or another, to be put together in ways nobody thought of.
 PIECES = [
     *"=:'\"`\\ \n[](){}<>@%&;,.-+$",

@@ -72,6 +72,8 @@ _BENIGN: Final = frozenset({
     "stream", "reader", "parser", "counter", "per", "sha", "sha256", "md5", "source", "key", "tokens",
     "description",
 })  # fmt: skip
+_PUBLISHED: Final = frozenset({"public", "publishable"})
+_HASHED: Final = frozenset({"hashed", "hash", "encrypted", "digest"})
 _AUTH: Final = frozenset({"auth", "authtoken", "authorization"})
 _CODE: Final = frozenset({"otp", "totp", "vcode", "smscode", "captcha", "authcode", "verificationcode"})
 _CODE_OWNERS: Final = frozenset({
@@ -100,9 +102,10 @@ def promise(identifier: str) -> Promise | None:
         return None
     while len(words) > 1 and (words[-1] in _NEUTRAL or words[-1].isdigit()) and not _decides(words):
         words.pop()
-    if not words:
+    if not words or not _PUBLISHED.isdisjoint(words):
         return None
-    return _of_last(words, identifier) or _of_any(words)
+    found = _of_last(words, identifier) or _of_any(words)
+    return found._replace(strong=False) if found and not _HASHED.isdisjoint(words) else found
 
 
 def _decides(words: list[str]) -> bool:
@@ -121,6 +124,8 @@ def _of_last(words: list[str], identifier: str) -> Promise | None:
         return None if before in _NOT_TOKEN else Promise("token", last != "token" or _names_owner(before, identifier))
     if (last == "key" and before in _KEY_OWNERS) or last.endswith(_KEY_ENDS):
         return Promise("api_key", True)
+    if last == "sk":
+        return Promise("api_key", False)
     if last in _SESSION or (last == "id" and before == "session"):
         return Promise("session", last not in ("id", "sid", "sess"))
     return _of_code(last, before, words)

@@ -28,7 +28,8 @@ _OWNERS: Final = (
 )  # fmt: skip
 _TIED: Final = re.compile(
     r"[\"'`]?[ \t]{0,3}(?:\([^()\n]{0,20}\)[ \t]{0,2})?"
-    r"(?:(?:code|number|is|was|are|to|of|sent|from sms|收到的|收到|输入|填写|填|是|为|為|用)[ \t]{0,3}){0,3}[:=#,]{0,2}"
+    r"(?:(?:[a-z]{1,12} ){0,3}is[ \t]{1,3}"
+    r"|(?:code|number|is|was|are|to|of|sent|from sms|收到的|收到|输入|填写|填|是|为|為|用)[ \t]{0,3}){0,3}[:=#,]{0,2}"
     r"[ \t]{0,3}[\"'`(]?(?:g-)?(\d{3}[ -]\d{3}|\d{4,8})(?![0-9a-z_])(?![.:/-]\d|,\d{3}(?!\d))"
     r"(?![ \t]{0,2}(?:秒|分|位|次|天|ms|s\b|sec|min|digit|char|bit|byte|%|hour|day|time))"
 )

@@ -11,17 +11,18 @@ from jobs.core.secrets.views import View
 
 _CORE: Final = re.compile(
     r"pass|pwd|psw|secret|token|key|cred|auth|otp|cvv|cvc|csc|sess|sid(?![a-z])|pin(?![a-z])|captcha|code|pw(?![a-z])"
-    r"|identified by|mnemonic|phrase"
+    r"|sk(?=[\"' ]{0,2}[:=])|identified by|mnemonic|phrase"
 )
 _NAME_CHARS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _NAME_SIDE: Final = 48
 _JUDGED: Final = 200  # characters of a value that are looked at; what follows belongs to it
 _QUOTES: Final = "\"'`"
 # How a value is tied to its name. Tried in this order at the name's end.
-_TYPED: Final = re.compile(r"(?::[ \t]{0,4}|[ \t]{1,4})[A-Za-z_][\w.\[\]|?]{0,40}[ \t]{0,4}=(?!=)[ \t]{0,8}")
-_ASSIGNED: Final = re.compile(
-    r"[\"'`]?\]?\)?[ \t]{0,8}(?::=|=>|->|:{1,2}|\?=|\+=|={1,3}|!=)[ \t]{0,8}(?:[a-z]{3,12}[ \t]{1,2}(?=[\"']))?"
+_TYPED: Final = re.compile(
+    r"(?::[ \t]{0,4}|[ \t]{1,4})(?:[&*](?:'[a-z]{1,10} )?)?[A-Za-z_][\w.\[\]|?]{0,40}[ \t]{0,4}=(?!=)[ \t]{0,8}"
 )
+_ASSIGNED: Final = re.compile(r"[\"'`]?\]?\)?[ \t]{0,8}(?::=|=>|->|:{1,2}|\?=|\+=|={1,3}|!=)[ \t]{0,8}")
+_CALLED: Final = re.compile(r"[A-Za-z][\w.:-]{2,40}(?:[ \t]{1,2}|\([ \t]{0,2})(?=[\"'])")
 _LISTED: Final = re.compile(r"[\"'`][ \t]{0,4},[ \t]{0,4}(?=[bru]{0,2}[\"'`])")
 _NAMED: Final = re.compile(
     r"[\"']?[ \t]{0,2},?[ \t\r]{0,4}\n?[ \t+-]{0,24}[\"']?(?:value|content|default)[\"']?[ \t]{0,4}[:=][ \t]{0,4}",
@@ -33,8 +34,9 @@ _SENTENCE: Final = re.compile(
     r"(?:is|was|will be|has been changed to|changed to|set to|reset to|to|equals|now is|is now)[ \t]{0,3}:?[ \t]{0,3}"
 )
 _CONTINUED: Final = re.compile(
-    r"[ \t]{1,2}(?:\([^()\n]{1,40}\)|(?:for|of|on|in|to"
-    r"|at)(?:[ \t]{1,2}[\w.@/'-]{1,30}){1,5})[ \t]{0,4}[:=][ \t]{0,4}|[ \t]{0,4}\|[ \t]{0,8}"
+    r"[ \t]{1,2}(?:\([^()\n]{1,40}\)|(?:for|of|on|in|to|at)"
+    r"(?:[ \t]{1,2}[\w.@/'-]{1,30}){1,5})[ \t]{0,4}[:=][ \t]{0,4}"
+    r"|[ \t]{1,4}\|[ \t]{1,8}|[ \t]{1,2}-[ \t]{1,2}|[ \t]\d{1,2}[:=][ \t]{0,4}"
 )
 _GIVEN: Final = re.compile(r"[ \t]{1,8}")
 _VALUE: Final = re.compile(
@@ -44,13 +46,14 @@ _VALUE: Final = re.compile(
 _MORE_QUOTED: Final = {quote: re.compile(rf"(?:[^{quote}\\\n]|\\.){{0,8192}}") for quote in _QUOTES}
 _MORE_BARE: Final = re.compile(r"[!#-&(-_a-~\u00a1-\u024f\u0400-\u04ff]{0,8192}")
 _BARE_CUT: Final = re.compile(r"</|[&;,](?=[\w .%-]{1,40}[=:])|[^!-~\u00a1-\u024f\u0400-\u04ff]|\\[nrt]|[,;](?=[{\[(])")
-_TRAILING: Final = ",;:.)]}>"
+TRAILING: Final = ",;:.)]}>"
 _ZH_NAME: Final = re.compile(
     r"(密\s?码|密\s?碼|口令|通行码|密钥|密鑰|秘钥|金钥|金鑰|令牌|权杖|授权码|授權碼"
     r"|私钥|凭证|凭据|访问凭证|cvv|安全码|卡验证码)"
 )
 _ZH_BETWEEN: Final = (
     "已经|已|现在|目前|暂时|临时|新|统一|都|就|仍|还|均|默认|请用|请使用|更新|设置|设|重置|换|改|变|修改"
+    "|配上|填写|填|给你|发你|在这|如下"
 )
 _ZH_TIE: Final = re.compile(
     rf"[\"'`]?(?:[ \t]{{0,2}}\([^()\n]{{0,30}}\))?[ \t]{{0,2}}(?:{_ZH_BETWEEN}){{0,4}}"
@@ -65,20 +68,6 @@ _SEED: Final = re.compile(
     r"[\"'`]?[ \t]{0,4}(?:[:=]|is|->)[ \t]{0,4}[\"'`]?"
     r"((?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})"
 )
-_NETRC: Final = re.compile(r"\blogin[ \t\n]{1,8}\S{1,100}[ \t\n]{1,8}password[ \t\n]{1,8}(\S{1,200})")
-_PGPASS: Final = re.compile(r"^[\w.*-]{1,100}:(?:543\d|3306|\*):[\w*-]{1,60}:[\w*-]{1,60}:(\S{4,200})", re.MULTILINE)
-_PORTS: Final = (":543", ":3306:", ":*:")
-_FLAGS: Final = (" -p", " -u", "--user", "--proxy-user", " -a")
-# Programs that take a password as an argument of their own.
-_CLIENT: Final = re.compile(
-    r"\b(?:curl|wget|http)\b[^\n|;]{0,300}?[ \t](?:-u|--user|--proxy-user)[ \t=]{0,2}"
-    r"[\"']?[\w.@+-]{1,80}:([^\s\"'@/]{3,200})"
-    r"|\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n|;]{0,200}?[ \t]-p[\"']?([^\s\"'-][^\s\"']{2,100})"
-    r"|\bsshpass[ \t]{1,4}-p[ \t]{0,2}[\"']?([^\s\"']{3,100})"
-    r"|\bredis-cli\b[^\n|;]{0,100}?[ \t]-a[ \t]{1,2}[\"']?([^\s\"']{3,100})"
-    r"|\b(?:docker|podman|helm|az|oc)[ \t](?:registry[ \t])?login\b[^\n|;]{0,200}?[ \t]-p[ \t]{1,2}"
-    r"[\"']?([^\s\"']{3,100})"
-)
 
 
 def find(view: View, context: str) -> Iterator[Hit]:
@@ -86,7 +75,6 @@ def find(view: View, context: str) -> Iterator[Hit]:
     yield from _named(view, context)
     if not view.text.isascii():
         yield from _chinese(view)
-    yield from _commands(view)
 
 
 def _named(view: View, context: str) -> Iterator[Hit]:
@@ -96,7 +84,7 @@ def _named(view: View, context: str) -> Iterator[Hit]:
             continue
         start, end = _name_around(text, found.start(), found.end())
         done = end
-        promised = promise(text[start:end]) if found[0] != "identified by" else Promise("password", True)
+        promised = _promise(text, start, end) if found[0] != "identified by" else Promise("password", True)
         if promised is None:
             if found[0] in ("mnemonic", "phrase"):
                 yield from _seed_phrase(text, end)
@@ -104,6 +92,15 @@ def _named(view: View, context: str) -> Iterator[Hit]:
         hit, done = _value_behind(view, start, end, promised, context)
         if hit is not None:
             yield hit
+
+
+def _promise(text: str, start: int, end: int) -> Promise | None:
+    """What the name promises, or the name with the word before it: `API key`."""
+    if (found := promise(text[start:end])) or text[start - 1 : start] not in (" ", "\t"):
+        return found
+    before = text[max(0, start - 13) : start - 1]
+    word = before[len(before.rstrip(_NAME_CHARS)) :]
+    return promise(f"{word}_{text[start:end]}") if word else None
 
 
 def _name_around(text: str, start: int, end: int) -> tuple[int, int]:
@@ -118,6 +115,7 @@ def _name_around(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _value_behind(view: View, start: int, end: int, promised: Promise, context: str) -> tuple[Hit | None, int]:
     """The hit, and where to look on."""
+    name, done = view.text[start:end], end
     for at, tie in _ties(view, start, end, context):
         found = _VALUE.match(view.text, at)
         if found is None:
@@ -125,17 +123,17 @@ def _value_behind(view: View, start: int, end: int, promised: Promise, context: 
         quote = found[1] or ""
         begin = found.start(2) if quote else found.start(3)
         value = found[2] if quote else _bare(found[3])
-        name = view.text[start:end]
         if not value or not _is_secret(value, promised, tie, quote, name):
             # A long value is not judged anew for each name within it.
-            return None, end if len(value) < 80 else begin + len(value) * 3 // 4
+            done = max(done, begin + len(value) * 3 // 4) if len(value) >= 80 else done
+            continue
         finish = begin + len(value)
         if len(found[2] or found[3]) >= _JUDGED:
             more = (_MORE_QUOTED[quote[0]] if quote else _MORE_BARE).match(view.text, finish)
             finish = more.end() if more else finish
         sure = promised.strong and tie in ("assigned", "flag") and (bool(quote) or values.classes(value) >= 2)
         return Hit(promised.kind, begin, finish, HIGH if sure else LOW), finish
-    return None, end
+    return None, done
 
 
 def _ties(view: View, start: int, end: int, context: str) -> Iterator[tuple[int, str]]:
@@ -151,6 +149,8 @@ def _ties(view: View, start: int, end: int, context: str) -> Iterator[tuple[int,
         return
     if found := _ASSIGNED.match(text, end):
         yield found.end(), "assigned"
+        if called := _CALLED.match(text, found.end()):
+            yield called.end(), "listed"
         return
     if before == "<" and (found := _MARKED_UP.match(text, end)):
         yield found.end(), "assigned"
@@ -171,7 +171,7 @@ def _bare(value: str) -> str:
     """The part of a run without blanks that is the value: not the next parameter, not the sentence's own signs."""
     if cut := _BARE_CUT.search(value, 1):
         value = value[: cut.start()]
-    return value.rstrip(_TRAILING) if not value.startswith(("<", "[", "(", "{")) else value
+    return value.rstrip(TRAILING) if not value.startswith(("<", "[", "(", "{")) else value
 
 
 def _is_secret(value: str, promised: Promise, tie: str, quote: str, name: str) -> bool:
@@ -184,7 +184,11 @@ def _is_secret(value: str, promised: Promise, tie: str, quote: str, name: str) -
         return False
     if values.is_masked(value) or values.is_placeholder(value) or values.is_reference(value, quoted=bool(quote)):
         return False
-    if values.is_path(value) or values.is_labelled_digest(value) or (quote and values.is_prose(value)):
+    if values.is_pattern(value) or ((not quote or tie == "listed") and values.is_numbered_name(value)):
+        return False
+    if values.is_path(value) or values.is_labelled_digest(value) or values.is_public(value):
+        return False
+    if quote and values.is_prose(value):
         return False
     if values.is_digest(value):
         return promised.strong and tie in ("assigned", "flag", "listed")
@@ -239,25 +243,3 @@ def _chinese(view: View) -> Iterator[Hit]:
             continue
         if _is_secret(shown, Promise(kind, tied), "assigned" if tied else loose, value[1] or "", found[1]):
             yield Hit(kind, begin, begin + len(shown), LOW)
-
-
-def _commands(view: View) -> Iterator[Hit]:
-    text = view.text
-    if "login" in view.lower and "password" in view.lower:
-        yield from (_checked(found, 1) for found in _NETRC.finditer(text) if _is_argument(found[1]))
-    if any(port in text for port in _PORTS):
-        yield from (_checked(found, 1) for found in _PGPASS.finditer(text) if _is_argument(found[1]))
-    for found in _CLIENT.finditer(text) if any(flag in text for flag in _FLAGS) else ():
-        group = found.lastindex or 1
-        if _is_argument(found[group]):
-            yield _checked(found, group)
-
-
-def _checked(found: re.Match[str], group: int) -> Hit:
-    return Hit("password", found.start(group), found.end(group), LOW)
-
-
-def _is_argument(value: str) -> bool:
-    if values.is_masked(value) or values.is_placeholder(value) or values.is_reference(value, quoted=False):
-        return False
-    return not values.is_plain(value) or any(c.isdigit() for c in value)

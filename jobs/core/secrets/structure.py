@@ -198,6 +198,8 @@ def _end(more: re.Pattern[str], text: str, at: int) -> int:
 def _is_credential(value: str, scheme: str, *, quoted: bool) -> bool:
     if values.is_masked(value) or values.is_placeholder(value) or values.is_reference(value, quoted=quoted):
         return False
+    if values.is_pattern(value):
+        return False
     if scheme == "basic":
         return _is_basic(value)
     if scheme in ("", "bearer") and len(value) < 8:

@@ -48,6 +48,12 @@ _HASH: Final = re.compile(
     r"|[0-9a-f]{96}|[0-9a-f]{128}|[0-9A-F]{32}|[0-9A-F]{40}|[0-9A-F]{64})"
 )
 _LABELLED_HASH: Final = re.compile(r"(?:sha(?:1|224|256|384|512)|md5|blake2b|h1)[:\-=]\S{16,200}")
+_PUBLIC: Final = re.compile(
+    r"pk_(?:test|live)_|pk\.ey|ssh-(?:rsa|ed25519|dss)"
+    r"|\(?[\w.-]{1,60}/[\w.-]{1,60}#\d|[\w.+-]{1,64}@(?:[A-Za-z-]{2,40}\.){1,4}[a-z]{2,10}$"
+)
+_PATTERN: Final = re.compile(r"\[\^|\(\?[:P=!<]|\\{1,2}[wsdbSWD][*+{)\]\[|]|\]\{\d|\.\*\??\)|\)\?$")
+_NUMBERED_NAME: Final = re.compile(r"[A-Za-z_]{0,40}(?:password|passwd|pwd|token|secret|key)_?\d{1,2}", re.IGNORECASE)
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _PATH: Final = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\]")
 _NUMBER: Final = re.compile(
@@ -89,6 +95,21 @@ def is_digest(value: str) -> bool:
 def is_labelled_digest(value: str) -> bool:
     """`sha256:…`, `sha512-…` and their like."""
     return bool(_LABELLED_HASH.fullmatch(value))
+
+
+def is_public(value: str) -> bool:
+    """A key that is made to be shown, or an e-mail address."""
+    return bool(_PUBLIC.match(value))
+
+
+def is_pattern(value: str) -> bool:
+    """A regular expression that looks for secrets, as scanners and parsers hold them."""
+    return bool(_PATTERN.search(value))
+
+
+def is_numbered_name(value: str) -> bool:
+    """`password2`, `new_password1`: another variable or field."""
+    return bool(_NUMBERED_NAME.fullmatch(value))
 
 
 def is_number(value: str) -> bool:
