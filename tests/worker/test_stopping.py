@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from jobs.core.budgets import StopReason
 from jobs.core.states import State
@@ -103,9 +104,10 @@ def test_an_attempt_that_takes_longer_than_its_workflow_allows_is_stopped(shared
 
 def test_the_seconds_of_all_attempts_together_are_limited(shared: tuple[Engine, Repository]) -> None:
     engine, repository = shared
-    job = engine.job(repository, fail_how="hang")
     # The budget comes from the policy; a smaller one shows in seconds what hours would.
-    Job.objects.filter(pk=job.pk).update(max_seconds=3)
+    with transaction.atomic():
+        job = engine.job(repository, fail_how="hang")
+        Job.objects.filter(pk=job.pk).update(max_seconds=3)
     ended(job, State.REVIEW)
     assert job.stop_reason == StopReason.SECONDS
     assert attempts(job) == [(1, "held")]
