@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 
 from jobs.core import side_effects as rules
 from jobs.core.keys import sha256_hex
@@ -134,7 +134,8 @@ def _insert(
     facts = {"key": act.key, "number": number, "kind": act.kind, "target": sha256_hex(act.target), "sha": act.sha}
     entry = Entry("intent" if reference is None else "effect_found", actor, at, facts=facts)
     try:
-        return transitions.record(held, entry, also=[Insert(SideEffect, values)])
+        with transaction.atomic():
+            return transitions.record(held, entry, also=[Insert(SideEffect, values)])
     except IntegrityError:
         raise EffectTaken from None
 
