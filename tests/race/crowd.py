@@ -16,20 +16,36 @@ django.setup()
 from django.core.management import call_command  # noqa: E402
 from django.db import connections  # noqa: E402
 
-from jobs.errors import ClaimRefused, StaleJob  # noqa: E402
-from jobs.services import audit, enqueue, leases, policies, repositories  # noqa: E402
+from jobs.core.states import Event  # noqa: E402
+from jobs.errors import ClaimRefused, DecisionRefused, StaleJob  # noqa: E402
+from jobs.models import ReviewCase  # noqa: E402
+from jobs.services import (  # noqa: E402
+    audit,
+    cases,
+    clock,
+    enqueue,
+    leases,
+    policies,
+    repositories,
+    reviews,
+    transitions,
+)
+from jobs.services.transitions import Change  # noqa: E402
 
 
 def main() -> None:
     source, act, size, amount = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     call_command("migrate", verbosity=0)
     policies.active()  # read once here instead of once in each process
-    repositories.register(name="demo/crowd", location=source, actor="user:owner")
+    repositories.register(name="demo/crowd", location=source, actor="user:owner", concurrency=1000)
     if act == "claim":
         requests = [_request(f"line {number}") for number in range(amount)]
         list(enqueue.enqueue_many(requests, actor="user:ana"))
+    if act in ("decide", "take"):
+        _in_review("secret_found" if amount == 2 else "unknown")
     connections.close_all()
-    for answer in crowd({"enqueue": one_key, "claim": claims, "append": appends}[act], size, amount):
+    acts = {"enqueue": one_key, "claim": claims, "append": appends, "decide": decides, "take": takes}
+    for answer in crowd(acts[act], size, amount):
         sys.stdout.write(json.dumps(answer) + "\n")
 
 
@@ -92,6 +108,32 @@ def claims(number: int, _amount: int) -> list:
 
 def appends(number: int, amount: int) -> list:
     return [audit.note("node", "seen", f"node:{number}") for _ in range(amount)]
+
+
+def decides(number: int, _amount: int) -> str:
+    """One person approves the only case, as everybody else does."""
+    case = ReviewCase.objects.get()
+    decision = reviews.Decision(Event.APPROVE, "looked at it", job_version=case.job_version)
+    try:
+        return str(reviews.decide(case.pk, decision, actor=f"user:{number}").state)
+    except (DecisionRefused, StaleJob) as refusal:
+        return type(refusal).__name__
+
+
+def takes(number: int, _amount: int) -> bool:
+    try:
+        return bool(cases.claim(ReviewCase.objects.get().pk, actor=f"user:{number}"))
+    except (DecisionRefused, StaleJob):
+        return False
+
+
+def _in_review(reason: str) -> None:
+    """One job waits for people, with a result: two of them after a secret was found, else one."""
+    answer = enqueue.enqueue(_request("reviewed"), actor="user:ana")
+    leases.claim(answer.job_id, worker="w")
+    held = transitions.load(answer.job_id, policy=1)
+    change = Change(job={"result_digest": "a" * 64, "next_stage": "inspect"})
+    transitions.transition(held, Event.HOLD, actor="worker:w", at=clock.now(), reason=reason, change=change)
 
 
 def _request(text: str) -> enqueue.Request:

@@ -86,3 +86,19 @@ def test_processes_that_append_to_one_stream_each_get_their_numbers(tmp_path, da
     answers = crowd(tmp_path, url, "append", 4, 10)
     assert sorted(number for each in answers for number in each) == list(range(1, 41))
     assert ask("SELECT count(*), max(seq) FROM jobs_auditevent WHERE stream = 'node'") == [(40, 40)]
+
+
+@pytest.mark.parametrize("people", [1, 2])
+def test_of_eight_who_decide_at_once_only_as_many_count_as_it_takes(tmp_path, database, people):
+    url, ask = database
+    answers = crowd(tmp_path, url, "decide", 8, people)
+    assert answers.count("queued") == 1
+    assert answers.count("review") == people - 1
+    assert ask("SELECT count(*), count(DISTINCT actor) FROM jobs_reviewdecision") == [(people, people)]
+    assert ask("SELECT state FROM jobs_job") == [("queued",)]
+
+
+def test_of_eight_who_claim_a_case_at_once_one_has_it(tmp_path, database):
+    url, ask = database
+    assert crowd(tmp_path, url, "take", 8, 1).count(True) == 1
+    assert ask("SELECT count(*) FROM jobs_auditevent WHERE event = 'case_claimed'") == [(1,)]
