@@ -14,11 +14,12 @@ from tests.agents.conftest import Stage
 pytestmark = pytest.mark.engine
 
 # scenario: class by Codex, class by Claude Code, most calls to the model. Where the two differ, so do their errors.
+# Claude Code asks its key helper again after 401 and 403, and tries with what it says.
 FAILURES = {
     "http_400": ("deterministic", "deterministic", 8),
-    "http_401": ("permission", "permission", 3),
+    "http_401": ("permission", "permission", 5),
     "http_402": ("billing_unknown", "billing_unknown", 3),
-    "http_403": ("permission", "permission", 3),
+    "http_403": ("permission", "permission", 5),
     "http_404": ("missing_input", "missing_input", 3),
     "http_413": ("deterministic", "deterministic", 3),
     "http_429": ("rate_limited", "rate_limited", 3),
