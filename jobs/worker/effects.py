@@ -124,6 +124,7 @@ def _act(attempt: "Attempt", act: Act, number: int) -> dict[str, Any]:
     )
     faults.reach("effect_intended", attempt.held.fence)
     result = supervise(spec, _Acting(attempt.heart))
+    faults.reach("effect_acted", attempt.held.fence)
     if result.clean:
         reference = effect_programs.first_line(spec.stdout_path) or "exit code 0"
         _settle(attempt, act, number, EffectOutcome.CONFIRMED, reference)

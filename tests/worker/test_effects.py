@@ -102,7 +102,7 @@ def test_an_act_that_cannot_start_did_not_happen_and_is_tried_again_only_by_deci
     assert_whole(job)
 
 
-@pytest.mark.parametrize("said", ["happened", "absent"])
+@pytest.mark.parametrize("said", ["happened", "absent", "unknown"])
 def test_an_attempt_frozen_before_its_act_and_thawed_after_the_takeover_never_acts(
     make_engine: Callable[[], Any], said: str
 ) -> None:
@@ -120,14 +120,31 @@ def test_an_attempt_frozen_before_its_act_and_thawed_after_the_takeover_never_ac
             asked = lookups.ask_for_people(SideEffect.objects.get(job=job).pk, actor="user:rea")
             assert asked is not None and asked.said == "absent"
             answer(job, said)
-            ended(job)
+            ended(job, State.REVIEW if said == "unknown" else State.ACCEPTED)
             before = Job.objects.values().get(pk=job.pk), ledger(job), outside.acts()
         finally:
             os.kill(frozen, signal.SIGCONT)
         until(lambda: [facts for facts in audit_events("node", "late_result") if facts["job"] == job.pk])
         assert (Job.objects.values().get(pk=job.pk), ledger(job), outside.acts()) == before
-        acts = {"happened": 0, "absent": 1}[said]
-        assert outside.acts() == acts
+        assert outside.acts() == {"happened": 0, "absent": 1, "unknown": 0}[said]
+        assert_whole(job)
+
+
+@pytest.mark.parametrize(("place", "acts"), [("effect_intended", 0), ("effect_acted", 1)])
+def test_a_worker_killed_beside_its_act_leaves_the_question_to_a_person(
+    make_engine: Callable[[], Any], place: str, acts: int
+) -> None:
+    with make_engine() as engine:
+        engine.run_workers(1, AGENTQ_FAULTS=f"{place}@2:kill")
+        outside = Outside(engine, "publish")
+        job = approved(outside.job(outside.effect()))
+        ended(job, State.REVIEW)
+        assert (job.stop_reason, ledger(job), outside.acts()) == ("side_effect_unknown", [(1, "unknown")], acts)
+        engine.run_workers(1)
+        maintenance.run()
+        answer(job, "happened" if acts else "absent")
+        ended(job)
+        assert outside.acts() == 1
         assert_whole(job)
 
 
