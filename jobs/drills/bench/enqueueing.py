@@ -1,6 +1,7 @@
 """How many jobs a second are written to the queue: one by one, in bulk, and when they are there already."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from django.db import connection
 
@@ -9,7 +10,7 @@ from jobs.drills.bench.figures import Figure, middle
 from jobs.drills.bench.processes import together
 from jobs.models import Job
 from jobs.services import enqueue
-from jobs.services.requests import Preparing
+from jobs.services.requests import Prepared, Preparing
 
 ROUNDS = 3
 BULK_FACTOR = 4  # bulk is so fast that it needs more jobs to be timed
@@ -25,15 +26,17 @@ def measure(repository: str, jobs: int) -> list[Figure]:
     again: list[tuple[float, float]] = []
     for _ in range(ROUNDS):
         scene.clear()
-        bare = _rate(lambda: _raw_inserts(repository, share, one_by_one=True))
+        bare = _rate(partial(_raw_inserts, repository, share, one_by_one=True))
         scene.clear()
-        one.append((_rate(lambda: _store_each(repository, share)), bare))
-        again.append((_rate(lambda: _store_each(repository, share)), _rate(lambda: _raw_duplicates(share))))
-        whole.append((_rate(lambda: _enqueue_each(repository, share // 4)), bare))
+        preparing = Preparing()
+        prepared = [preparing(request) for request in scene.requests(repository, share, "one")]
+        one.append((_rate(partial(_store_each, prepared)), bare))
+        again.append((_rate(partial(_store_each, prepared)), _rate(partial(_raw_duplicates, share))))
+        whole.append((_rate(partial(_enqueue_each, repository, share // 4)), bare))
         scene.clear()
-        bare = _rate(lambda: _raw_inserts(repository, share * BULK_FACTOR, one_by_one=False))
+        bare = _rate(partial(_raw_inserts, repository, share * BULK_FACTOR, one_by_one=False))
         scene.clear()
-        bulk.append((_rate(lambda: _enqueue_many(repository, share * BULK_FACTOR)), bare))
+        bulk.append((_rate(partial(_enqueue_many, repository, share * BULK_FACTOR)), bare))
     return [
         _figure("enqueue, one by one, the write", one, bars[0]),
         _figure("enqueue, one by one, checks and git look-up too", whole, (None, None)),
@@ -57,11 +60,10 @@ def _rate(work: Callable[[], int]) -> float:
     return together(1, lambda _number: work()).rate
 
 
-def _store_each(repository: str, count: int) -> int:
-    preparing = Preparing()
-    for request in scene.requests(repository, count, "one"):
-        enqueue.store(preparing(request), actor=scene.ACTOR)
-    return count
+def _store_each(prepared: Sequence[Prepared]) -> int:
+    for each in prepared:
+        enqueue.store(each, actor=scene.ACTOR)
+    return len(prepared)
 
 
 def _enqueue_each(repository: str, count: int) -> int:

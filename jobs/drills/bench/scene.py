@@ -34,7 +34,9 @@ def set_up() -> str:
         ("commit", "--quiet", "-m", "first"),
     ):
         subprocess.run(["git", *_AUTHOR, *words], cwd=source, check=True, capture_output=True)
-    registered, _facts = repositories.register(name="bench/source", location=str(source), actor=ACTOR)
+    registered, _facts = repositories.register(
+        name="bench/source", location=str(source), actor=ACTOR, concurrency=30_000
+    )
     with connection.cursor() as cursor:
         # Ids that no version, fence or sequence number of a job equals: a recording tells them apart by value.
         cursor.execute(_FIRST_ID[connection.vendor])
