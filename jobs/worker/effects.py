@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.core import side_effects as rules
 from jobs.core.adapters.runs import EndedRun
-from jobs.core.side_effects import Act, Ask, Reuse
+from jobs.core.side_effects import Act, Ask, Do, Reuse
 from jobs.errors import EffectTaken, LeaseLost
 from jobs.executors.base import Control, supervise
 from jobs.executors.channel import clock
@@ -31,15 +31,16 @@ def require_person(attempt: "Attempt", *, changed: bool) -> None:
 
     Asked before anything is delivered: a branch that is there would be in the way of requested changes.
     """
-    effects = attempt.job.definition.effects
+    templates = [effect.template for effect in attempt.job.definition.effects]
+    kinds = [each.kind for each in templates if changed or not rules.needs_commit(each)]
     level = attempt.job.autonomy
-    if effects:
+    if kinds:
         # An owner may have taken a level back since the claim.
         level = Repository.objects.values_list("autonomy", flat=True).get(pk=attempt.job.repository_id)
     reason = ""
-    if level == Autonomy.PREPARE and (changed or effects):
+    if level == Autonomy.PREPARE and (changed or kinds):
         reason = "autonomy_prepare"
-    elif effects and rules.needs_person([each.kind for each in effects], may_act=level == Autonomy.EFFECTS):
+    elif kinds and rules.needs_person(kinds, may_act=level == Autonomy.EFFECTS):
         reason = "confirm_effects"
     if reason and not side_effects.confirmed(attempt.held.id, attempt.held.result_digest):
         raise StageStopped(reason)
@@ -76,7 +77,7 @@ def whole_run(attempt: "Attempt") -> Iterator[None]:
         yield
         return
     act = _run(attempt)
-    number = _number(attempt, act)
+    number = _number(side_effects.next_step(attempt.held.id, act.key))
     _intend(attempt, act, number, until=attempt.now() + timedelta(seconds=attempt.limits().seconds))
     try:
         yield
@@ -92,7 +93,7 @@ def _perform(attempt: "Attempt", act: Act) -> dict[str, Any]:
     step = side_effects.next_step(attempt.held.id, act.key)
     if isinstance(step, Reuse):
         return _fact(act, "reused")
-    number = _number(attempt, act)
+    number = _number(step)
     _stop_in_time(attempt)
     if act.can_be_looked_up:
         answer = _look_up(attempt, act, attempt.heart, f"{act.key}-{number}-before")
@@ -111,17 +112,17 @@ def _act(attempt: "Attempt", act: Act, number: int) -> dict[str, Any]:
     limits = attempt.limits()
     seconds = act.seconds + limits.grace_seconds + START_SECONDS
     not_after = clock() + seconds
-    _intend(attempt, act, number, until=attempt.now() + timedelta(seconds=seconds))
-    name = f"{act.key}-{number}"
+    # Made first: a credential that cannot be read leaves no intent behind.
     spec = effect_programs.act_spec(
         act,
         attempt.mirror.path,
         _room(attempt),
-        name=name,
+        name=f"{act.key}-{number}",
         token=attempt.token,
         fence_seconds=limits.fence_seconds,
         not_after=not_after,
     )
+    _intend(attempt, act, number, until=attempt.now() + timedelta(seconds=seconds))
     faults.reach("effect_intended", attempt.held.fence)
     result = supervise(spec, _Acting(attempt.heart))
     faults.reach("effect_acted", attempt.held.fence)
@@ -138,9 +139,9 @@ def _act(attempt: "Attempt", act: Act, number: int) -> dict[str, Any]:
     raise StageFailed(Failure(code="side_effect_unknown", run=_ended(result), tail=said))
 
 
-def _number(attempt: "Attempt", act: Act) -> int:
-    step = side_effects.next_step(attempt.held.id, act.key)
-    if isinstance(step, Ask | Reuse):
+def _number(step: Do | Reuse | Ask) -> int:
+    """The number of the try that may begin now."""
+    if not isinstance(step, Do):
         raise StageStopped("effect_needs_decision")
     if anchors.behind():
         raise StageStopped("ledger_behind_anchor")
