@@ -202,6 +202,18 @@ WHITENOISE_USE_FINDERS = True
 if not (STATIC_ROOT / "staticfiles.json").exists():
     STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
+# --- Telling people --------------------------------------------------------------------------------------------
+# Mail: smtp://user:password@host:587 or smtp+tls://…; without it nothing is sent. The webhook gets ids and counts,
+# signed with the secret.
+vars().update(env.email_url("EMAIL_URL", default="dummymail://"))
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env("AGENTQ_MAIL_FROM", default="agentq@localhost")
+AGENTQ_BASE_URL = env("AGENTQ_BASE_URL", default="").rstrip("/")
+AGENTQ_WEBHOOK_URL = env("AGENTQ_WEBHOOK_URL", default="")
+AGENTQ_WEBHOOK_SECRET = env("AGENTQ_WEBHOOK_SECRET", default="")
+if AGENTQ_WEBHOOK_URL and not (AGENTQ_WEBHOOK_SECRET and AGENTQ_WEBHOOK_URL.startswith(("https://", "http://"))):
+    raise ImproperlyConfigured("AGENTQ_WEBHOOK_URL needs http(s) and AGENTQ_WEBHOOK_SECRET, with which it is signed")
+
 # --- Language, time, logs --------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]

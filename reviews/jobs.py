@@ -14,7 +14,7 @@ from jobs import history
 from jobs.core.keys import canonical_json
 from jobs.core.states import FINAL, State
 from jobs.explain import Explanation, explain
-from jobs.models import Attempt, AuditEvent, Checkpoint, Evidence, Job, SideEffect
+from jobs.models import Attempt, AuditEvent, Checkpoint, Evidence, Job, ReviewCase, SideEffect
 from jobs.services import audit
 from jobs.workflows.definition import WorkflowDefinition
 from jobs.workflows.files import from_document
@@ -89,6 +89,13 @@ class JobView:
     @cached_property
     def evidence(self) -> list[Evidence]:
         return list(Evidence.objects.filter(job=self.job).order_by("-fence", "id"))
+
+    @cached_property
+    def review(self) -> int | None:
+        """The open review case of the job."""
+        if self.job.state != State.REVIEW:
+            return None
+        return ReviewCase.objects.filter(job=self.job, closed_at__isnull=True).values_list("pk", flat=True).first()
 
     @cached_property
     def effects(self) -> list[SideEffect]:

@@ -139,6 +139,12 @@ def active_policy() -> Policy:
     return to_policy(builtin()) if newest is None else policies.rules(newest)
 
 
+def active_number() -> int:
+    """The number of the version that decides now; 0 before the first job."""
+    newest = PolicyActivation.objects.order_by("-pk").values_list("version__number", flat=True).first()
+    return newest or 0
+
+
 def choices() -> dict[str, Sequence[str]]:
     """What the list's filters offer: registered repositories, actions that were ever enqueued, newest batches."""
     return {

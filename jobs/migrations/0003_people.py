@@ -46,7 +46,6 @@ class Migration(migrations.Migration):
                 ('mail_mine', models.BooleanField(default=True)),
                 ('mail_second_person', models.BooleanField(default=False)),
                 ('mail_high_risk', models.BooleanField(default=False)),
-                ('shortcuts', models.BooleanField(default=True)),
             ],
         ),
         migrations.CreateModel(

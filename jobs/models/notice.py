@@ -41,13 +41,12 @@ class Notice(models.Model):
 
 
 class Preference(models.Model):
-    """What one person wants: e-mail about which reviews, and single-key shortcuts on or off."""
+    """What one person wants: e-mail about which reviews."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="preference")
     mail_mine = models.BooleanField(default=True)
     mail_second_person = models.BooleanField(default=False)
     mail_high_risk = models.BooleanField(default=False)
-    shortcuts = models.BooleanField(default=True)
 
     def __str__(self) -> str:
         return f"preferences of {self.user}"

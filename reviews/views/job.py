@@ -6,6 +6,7 @@ from django.views.decorators.http import require_safe
 
 from reviews.forms.acts import Reasoned
 from reviews.jobs import JobView, check, load
+from reviews.permissions import sees_contents
 
 
 @require_safe
@@ -19,7 +20,8 @@ def detail(request: HttpRequest, job_id: int) -> HttpResponse:
 def page(request: HttpRequest, view: JobView, *, status: int = 200, **more: object) -> HttpResponse:
     """The job's page. `more` may hold a form that was refused, or `stale` and `kept` for a 409."""
     checked = check(view.job) if "check" in request.GET else None
-    context = {"view": view, "job": view.job, "cancel": Reasoned(), "again": Reasoned(), "checked": checked, **more}
+    shown = {"view": view, "job": view.job, "contents": sees_contents(request, view.job.repository)}
+    context = {**shown, "cancel": Reasoned(), "again": Reasoned(), "checked": checked, **more}
     return render(request, "job.html", context, status=status)
 
 
@@ -30,6 +32,7 @@ def _changes(request: HttpRequest, view: JobView, shown: str) -> HttpResponse:
     context = {
         "view": view,
         "job": view.job,
+        "contents": sees_contents(request, view.job.repository),
         "refreshed": True,
         "was_final": shown.startswith("F"),
         "cancel": Reasoned(),

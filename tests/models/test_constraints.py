@@ -65,7 +65,7 @@ VIOLATIONS = {
         {"risk": "external_side_effect", "action": "retry_with_backoff"},
         {"risk": "external_side_effect", "action": "wait"},
     ],
-    "follow_up_has_person_and_reason": [{"opened_by": ""}, {"reason": ""}],
+    "follow_up_has_person_and_reason": [{"reason": ""}],
     "follow_up_closed_whole": [{"closed_by": "user:li"}, {"closed_at": NOW}, {"note": "fine"}],
     "follow_up_by_another_person": [{"closed_by": "user:olga", "closed_at": NOW, "note": "fine"}],
     "job_state_known": [{"state": "asleep"}],

@@ -9,10 +9,11 @@
   const skew = Date.parse(root.dataset.now) - Date.now(); // ages count from the server's clock
 
   // --- Theme and zone: a choice is remembered in this browser; the zone also goes to the server (Z2) ---
-  const chosen = { theme: recall("theme") || "system", zone: recall("zone") || "local", rate: recall("rate") || "5" };
+  const chosen = { theme: recall("theme") || "system", zone: recall("zone") || "local", rate: recall("rate") || "5", keys: recall("keys") || "on" };
   const localZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
   const zone = () => (chosen.zone === "UTC" ? "UTC" : localZone);
   function applyChoices() {
+    root.dataset.keys = chosen.keys;
     if (chosen.theme === "system") delete root.dataset.theme; else root.dataset.theme = chosen.theme;
     const secure = location.protocol === "https:" ? "; secure" : "";
     document.cookie = `agentq-zone=${zone()}; path=/; max-age=31536000; samesite=lax${secure}`;
