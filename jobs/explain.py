@@ -1,9 +1,8 @@
 """Why a job is where it is, what it waits for and who can act: one read model for pages and commands (M2, S2).
 
-Codes come from the rules (`core.claims`, stop and pause reasons); the words for them live here, in one map.
+Codes come from the rules (`core.claims`, stop and pause reasons); the words for them are in `jobs.wording`.
 """
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -16,6 +15,7 @@ from jobs.core.states import ACTIVE, FINAL, State
 from jobs.models import Attempt, Job, ReviewCase, WorkerNode
 from jobs.services import leases, nodes
 from jobs.services.candidates import Candidate, candidate
+from jobs.wording import BLOCKERS, decision_text, reason_text, stage_text
 
 NO_WORKER = "no_worker"
 
@@ -78,12 +78,6 @@ def explain(job_id: int) -> Explanation:
         next_at=at,
         who_can_act=who,
     )
-
-
-def reason_text(code: str) -> str:
-    """A stop or pause reason in words; a code without words of its own is spelled out, "" for none."""
-    words = _REASONS.get(code)
-    return words() if words else code.replace("_", " ")
 
 
 def _surroundings(job_id: int, now: datetime) -> dict[str, Any]:
@@ -201,18 +195,7 @@ def _worded(blocker: claims.Blocker, job: Candidate, seen: dict[str, Any]) -> Bl
     until = job.deadline if blocker.code == "deadline_passed" else blocker.until
     if blocker.code in ("state_running", "state_verifying"):
         until = seen["lease_expires_at"]
-    return Blocker(blocker.code, _BLOCKERS[blocker.code]() % values, blocker.self_clearing, until)
-
-
-def stage_text(stage: str) -> str:
-    """A stage's name as people read it; `inspect` is the review stage."""
-    return _STAGES[stage]()
-
-
-def decision_text(decision: str) -> str:
-    """A decision on a review case as people read it."""
-    words = _DECISIONS.get(decision)
-    return words() if words else decision
+    return Blocker(blocker.code, BLOCKERS[blocker.code]() % values, blocker.self_clearing, until)
 
 
 def _plain(value: Any) -> Any:
@@ -223,73 +206,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(entry) for name, entry in value.items()}
     return value
-
-
-Words = dict[str, Callable[[], str]]  # functions, so that each reader's language counts
-
-_BLOCKERS: Words = {
-    "finished": lambda: _("It is finished; nothing runs any more."),
-    "state_running": lambda: _("It runs already: %(worker)s holds it."),
-    "state_verifying": lambda: _("Its result is being checked already: %(worker)s holds it."),
-    "state_review": lambda: _("A person must decide first: %(reason)s."),
-    "state_paused": lambda: _("It is paused: %(reason)s."),
-    "open_intent": lambda: _("Nobody knows yet what came of an act outside; repeating it could do harm."),
-    "cancel_requested": lambda: _("Somebody asked to cancel it."),
-    "pause_requested": lambda: _("Somebody asked to pause it."),
-    "deadline_passed": lambda: _("Its deadline has passed."),
-    "seconds_used_up": lambda: _("Its time is used up: %(seconds)d of %(max_seconds)d seconds."),
-    "attempts_used_up": lambda: _("Its attempts are used up: %(charged)d of %(max)d."),
-    "batch_paused": lambda: _("Its batch is paused."),
-    "repository_full": lambda: _("Its repository runs as many jobs at once as it may."),
-    "unconfirmed": lambda: _("It acts outside, and nobody has confirmed exactly this input under the active policy."),
-    "not_due": lambda: _("It waits until its next try is due."),
-}
-_REASONS: Words = {
-    "attempts_used_up": lambda: _("all attempts are used up"),
-    "attempts": lambda: _("all attempts are used up"),
-    "batch_paused": lambda: _("its batch is paused"),
-    "billing_unknown": lambda: _("only the account's owner can say whether it is paid"),
-    "breaker": lambda: _("its cause stopped several jobs in a row"),
-    "cancel_requested": lambda: _("somebody asked to cancel it"),
-    "confirm": lambda: _("it acts outside and needs a confirmation first"),
-    "crashed_twice": lambda: _("its worker was lost twice in a row"),
-    "deadline": lambda: _("its deadline passed"),
-    "delivery_refused": lambda: _("the repository did not take the branch"),
-    "disk_full": lambda: _("the disk is full"),
-    "drain": lambda: _("its worker was shut down in order"),
-    "lease_expired": lambda: _("its worker was lost: the lease expired"),
-    "missing_input": lambda: _("something it needs is not there"),
-    "no_terminal_event": lambda: _("the agent broke off without saying that it was done"),
-    "processes_alive": lambda: _("processes of the attempt could not be ended"),
-    "requested": lambda: _("somebody asked for it"),
-    "resumed_earlier": lambda: _("it must start at an earlier stage"),
-    "seconds": lambda: _("its time is used up"),
-    "seconds_used_up": lambda: _("its time is used up"),
-    "side_effect_unknown": lambda: _("nobody knows what came of an act outside"),
-    "tests_failed": lambda: _("the tests failed"),
-    "timed_out": lambda: _("the attempt took longer than it may"),
-    "tokens": lambda: _("its context tokens are used up"),
-    "tools": lambda: _("it used a tool that it is not allowed to use"),
-    "unknown": lambda: _("no rule knows this failure"),
-    "upstream_unavailable": lambda: _("the service it needs is down"),
-    "usage_limit": lambda: _("the plan's allowance is used up"),
-}
-_DECISIONS: Words = {
-    "confirm": lambda: _("confirm"),
-    "approve": lambda: _("approve"),
-    "resume": lambda: _("go on from here"),
-    "rerun": lambda: _("run from the start"),
-    "supply": lambda: _("supply what is missing"),
-    "request_changes": lambda: _("request changes"),
-    "resolve": lambda: _("say what came of the act"),
-    "reject": lambda: _("reject"),
-    "cancel": lambda: _("cancel"),
-}
-_STAGES: Words = {
-    "read": lambda: _("read"),
-    "plan": lambda: _("plan"),
-    "modify": lambda: _("modify"),
-    "test": lambda: _("test"),
-    "inspect": lambda: _("review"),
-    "deliver": lambda: _("deliver"),
-}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from django.utils.translation import gettext as _
 
-from jobs.explain import reason_text, stage_text
 from jobs.models import Attempt, Checkpoint
 from jobs.services import artifacts
+from jobs.wording import reason_text, stage_text
 
 WIDTH = 960
 LEAST = 120.0  # a bar's words need this much room, whatever its share of the time

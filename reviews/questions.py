@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from django.utils.translation import gettext as _
 
-from jobs.explain import reason_text
 from jobs.models import Job, ReviewCase
+from jobs.wording import reason_text
 
 
 def question(case: ReviewCase, job: Job) -> str:
@@ -22,7 +22,7 @@ def waits_for(case: ReviewCase, approvals: int) -> str:
     """What the case needs next."""
     if case.required_approvals > 1:
         return _("second person") if approvals else _("first of two people")
-    if case.reason == "missing_input":
+    if case.reason == "input_missing":
         return _("an input")
     return _("a decision")
 
@@ -35,7 +35,7 @@ _QUESTIONS: dict[str, Callable[[], str]] = {
     "check_failed": lambda: _("A check of the result failed. What should change?"),
     "tests_failed": lambda: _("The tests failed. What should change?"),
     "tests_not_run": lambda: _("The tests could not run. What do they need?"),
-    "missing_input": lambda: _("Something is missing for %(action)s. What is it?"),
+    "input_missing": lambda: _("Something is missing for %(action)s. What is it?"),
     "unknown": lambda: _("No rule knows this failure. How should it go on?"),
     "attempts_used_up": lambda: _("All attempts are used up. One more, or the end?"),
     "crashed_twice": lambda: _("Its worker was lost twice in a row. Is it safe to go on?"),

@@ -8,8 +8,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from jobs.core.states import ACTIVE, FINAL, READY, State
-from jobs.explain import reason_text
 from jobs.models import Job
+from jobs.wording import reason_text
 from jobs.workflows.definition import WorkflowDefinition
 from reviews import queries
 

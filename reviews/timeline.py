@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from jobs.explain import decision_text, reason_text, stage_text
 from jobs.history import Moment
+from jobs.wording import decision_text, reason_text, stage_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,15 @@ _KINDS: Words = {
     "node": lambda: _("cluster"),
 }
 _EVENTS: Words = {
+    "intent": lambda: _("act outside intended"),
+    "effect_settled": lambda: _("outcome of an act on record"),
+    "effect_found": lambda: _("act found to have happened before"),
+    "effect_looked_up": lambda: _("looked for an act's result"),
+    "effect_not_told": lambda: _("a person cannot tell what came of an act"),
+    "processes_gone": lambda: _("the old attempt's processes are proven gone"),
+    "host_down": lambda: _("an owner stated that the attempt's host is down"),
+    "rescued": lambda: _("a dead attempt's work stored"),
+    "resumed_earlier": lambda: _("starts again at an earlier stage"),
     "enqueue": lambda: _("enqueued"),
     "claim": lambda: _("claimed by a worker"),
     "verify": lambda: _("work done, checks begin"),

@@ -11,9 +11,10 @@ from django.utils import timezone
 from jobs.core import claims
 from jobs.core.states import Event, State
 from jobs.errors import ClaimRefused
-from jobs.explain import _BLOCKERS, explain, reason_text
+from jobs.explain import explain
 from jobs.models import Batch, Job
 from jobs.services import control, leases, nodes, transitions
+from jobs.wording import BLOCKERS, reason_text
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -95,7 +96,7 @@ def test_a_finished_job_says_that_nothing_more_happens(repository):
 def test_every_blocker_of_the_rules_has_words():
     codes = set(re.findall(r'Blocker\("([a-z_]+)"', inspect.getsource(claims)))
     codes |= {f"state_{state}" for state in ("running", "verifying", "review", "paused")}
-    assert codes == set(_BLOCKERS)
+    assert codes == set(BLOCKERS)
 
 
 def test_a_reason_without_words_of_its_own_is_spelled_out():

@@ -13,9 +13,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class StopReason(StrEnum):
     """Which budget is used up."""
 
-    ATTEMPTS = "attempts"
-    SECONDS = "seconds"
-    TOKENS = "tokens"
+    ATTEMPTS = "attempts_used_up"
+    SECONDS = "seconds_used_up"
+    TOKENS = "tokens_used_up"
     DEADLINE = "deadline"
     TOOLS = "tools"
 

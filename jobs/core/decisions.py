@@ -162,7 +162,7 @@ def decide(
 
 def out_of_budget(reason: budgets.StopReason, state: BudgetState, policy: Policy) -> Decision:
     """The answer before a step that a used-up budget forbids: the job stops for a person and the budget is named."""
-    nothing = Classification(class_="", code=f"budget_{reason}", action="review", rules=(f"budget:{reason}",))
+    nothing = Classification(class_="", code=str(reason), action="review", rules=(f"budget:{reason}",))
     base = _base(replace(nothing, confidence="high"), state, policy)
     return replace(
         base, action=Action.OPEN_CIRCUIT, reason="budget_exhausted", stop_reason=str(reason), trip=Trip.BUDGET

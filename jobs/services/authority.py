@@ -9,11 +9,11 @@ from django.utils.translation import gettext as _
 from jobs.core import cases
 from jobs.core.redaction import find
 from jobs.errors import DecisionRefused, StaleJob
-from jobs.explain import decision_text
 from jobs.models import ReviewCase, ReviewDecision
 from jobs.services.people import Role, role_named
 from jobs.services.statement import Sql
 from jobs.services.transitions import Held
+from jobs.wording import decision_text
 
 if TYPE_CHECKING:
     from jobs.services.reviews import Decision

@@ -59,7 +59,7 @@ def spent(attempt: "Attempt") -> StopReason | None:
 def stop_for(attempt: "Attempt", reason: StopReason) -> Judged:
     """The decision that a used-up budget makes."""
     inputs = _inputs(attempt, Failure())
-    facts = {"named": f"budget_{reason}", "stage": str(attempt.stage), "program": attempt.job.definition.executor}
+    facts = {"named": str(reason), "stage": str(attempt.stage), "program": attempt.job.definition.executor}
     return _judged(attempt, out_of_budget(reason, inputs.budget, attempt.policy), facts, inputs)
 
 

@@ -24,7 +24,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong. `code` names what AgentQ itself found (tests_failed, missing_input …) and then decides the
+    """What went wrong. `code` names what AgentQ itself found (tests_failed, input_missing …) and then decides the
     class by the policy; otherwise `run` is classified. `job` and `rows` are kept with the decision."""
 
     code: str = ""

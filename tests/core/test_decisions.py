@@ -37,13 +37,13 @@ DEFAULT_ACTION = {
 }
 BUDGETS = {
     "free": BudgetState(attempts=1, max_attempts=3),
-    "attempts": BudgetState(attempts=3, max_attempts=3),
-    "seconds": BudgetState(attempts=1, max_attempts=3, seconds=60, max_seconds=60),
-    "tokens": BudgetState(attempts=1, max_attempts=3, tokens=9, max_tokens=9),
+    "attempts_used_up": BudgetState(attempts=3, max_attempts=3),
+    "seconds_used_up": BudgetState(attempts=1, max_attempts=3, seconds=60, max_seconds=60),
+    "tokens_used_up": BudgetState(attempts=1, max_attempts=3, tokens=9, max_tokens=9),
     "deadline": BudgetState(attempts=1, max_attempts=3, deadline=NOW),
     "unknown tokens": BudgetState(attempts=1, max_attempts=3, tokens=None, max_tokens=9),
 }
-SPENT = {"attempts", "seconds", "tokens", "deadline"}
+SPENT = {"attempts_used_up", "seconds_used_up", "tokens_used_up", "deadline"}
 
 
 def named(class_: str, action: str) -> Classification:
@@ -74,7 +74,7 @@ def test_a_side_effect_goes_to_a_person_before_anything_else() -> None:
 def test_used_up_attempts_open_the_circuit() -> None:
     decision = decide(replace(TASK, attempts=3))
     assert (decision.action, decision.reason, decision.remaining) == ("open_circuit", "budget_exhausted", 0)
-    assert (decision.event, decision.stop_reason, decision.trip) == (Event.HOLD, "attempts", Trip.BUDGET)
+    assert (decision.event, decision.stop_reason, decision.trip) == (Event.HOLD, "attempts_used_up", Trip.BUDGET)
 
 
 def test_failed_tests_stop_unchanged_and_go_to_a_person() -> None:
@@ -103,7 +103,7 @@ def expected(class_: str, risk: str, budget: str) -> tuple[str, str, Trip | None
         return "stop", "stop", None, True
     if action == "review":
         return "human_check", "hold", None, True
-    if budget in SPENT and not (action == "wait" and budget == "attempts"):
+    if budget in SPENT and not (action == "wait" and budget == "attempts_used_up"):
         return "open_circuit", "hold", Trip.BUDGET, True
     return ("wait", "retry", None, False) if action == "wait" else ("retry_with_backoff", "retry", None, True)
 

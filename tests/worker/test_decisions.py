@@ -166,8 +166,8 @@ def test_a_used_up_budget_stops_the_job_before_its_next_stage_and_says_so(engine
     Job.objects.filter(pk=job.pk).update(max_tokens=0)
     assert run(job).state == State.REVIEW
     (record,) = records(job)
-    assert (record.action, record.rule, record.trip) == ("open_circuit", "budget:tokens", "budget")
-    assert (job.stop_reason, record.stage, record.failure_class) == ("tokens", "read", "")
+    assert (record.action, record.rule, record.trip) == ("open_circuit", "budget:tokens_used_up", "budget")
+    assert (job.stop_reason, record.stage, record.failure_class) == ("tokens_used_up", "read", "")
 
 
 def test_a_tool_that_is_not_allowed_stops_the_job_before_its_next_stage(engine: Engine, demo) -> None:
