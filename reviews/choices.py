@@ -9,8 +9,8 @@ from django.utils.translation import ngettext
 from jobs.core import cases
 from jobs.core.stages import Stage
 from jobs.core.states import Event
-from jobs.explain import decision_text, stage_text
 from jobs.models import Job, ReviewCase, ReviewDecision
+from jobs.wording import decision_text, stage_text
 from jobs.workflows.definition import WorkflowDefinition
 
 KEYS = {"approve": "a", "confirm": "a", "resolve:happened": "a", "reject": "r", "resume": "q", "request_changes": "c"}

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.core.stages import Stage
 from jobs.core.states import Event
-from jobs.explain import stage_text
+from jobs.wording import stage_text
 from jobs.services.people import Role, at_least
 from jobs.services.reviews import Decision
 
