@@ -42,6 +42,11 @@ class Row:
         return TONES[self.case.risk]
 
     @property
+    def target(self) -> float:
+        """Seconds from opening to the target."""
+        return ((self.case.due_at or self.case.opened_at) - self.case.opened_at).total_seconds()
+
+    @property
     def late(self) -> bool:
         return self.share >= 100
 

@@ -1,8 +1,8 @@
-"""What runs by schedule: the sweep for stuck jobs, stray work trees, the weekly sample. Safe to run twice at once."""
+"""What runs by schedule: the sweep for stuck jobs, stray work trees, samples, notices. Safe to run twice at once."""
 
 from jobs.core.states import ACTIVE
 from jobs.models import Job
-from jobs.services import anchors, artifacts, reconcile, samples
+from jobs.services import anchors, artifacts, cases, notices, reconcile, samples
 from jobs.worker import proof
 from jobs.worker.rescue import rescue_idle
 from jobs.workspaces.checkout import quarantine
@@ -15,6 +15,7 @@ def run() -> str:
     proven = proof.prove_own()
     moved = quarantine(artifacts.workspaces(), _live_names)
     drawn = samples.draw_due()
+    escalated = cases.escalate_due()
     counts = {
         "expired": swept.expired,
         "held": swept.held,
@@ -24,6 +25,8 @@ def run() -> str:
         "ledger behind its anchor": int(anchors.behind()),
         "stray trees": len(moved),
         "failures to judge": drawn,
+        "reviews escalated": escalated,
+        "people told": notices.run(),  # last: whatever it meets, the rest is done
     }
     return ", ".join(f"{what} {count}" for what, count in counts.items())
 

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.django_db
 OPERATOR = "user:operator"  # asked for every job of these tests
 
 
-def make(name: str, group: str, **values: bool) -> User:
+def make(name: str, group: str, **values: Any) -> User:
     user = User.objects.create_user(name, **values)
     user.groups.add(Group.objects.get_or_create(name=group)[0])
     return user
