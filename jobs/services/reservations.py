@@ -16,14 +16,6 @@ from django.utils import timezone
 from jobs.services.statement import Sql
 
 READY = "state IN ('queued', 'failed_retryable')"
-OPEN_TO_CLAIM = (
-    " AND (charged < max_attempts OR free_claim) AND seconds_spent < max_seconds AND (batch_id IS NULL"
-    " OR batch_id NOT IN (SELECT id FROM jobs_batch WHERE paused_at IS NOT NULL))"
-    # Found once a statement: jobs of a repository that runs as many as it may are stepped over together (E3).
-    " AND repository_id NOT IN (SELECT l.repository_id FROM jobs_job l WHERE l.state IN ('running', 'verifying')"
-    " GROUP BY l.repository_id HAVING count(*) >="
-    " (SELECT r.concurrency FROM jobs_repository r WHERE r.id = l.repository_id))"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +76,7 @@ def _text_postgresql(queue: str) -> str:
         f"SELECT id FROM jobs_job WHERE {_in(queue)} AND priority = used.priority"
         " AND next_run_at <= statement_timestamp()"
         " AND (reserved_until IS NULL OR reserved_until <= statement_timestamp())"
-        f" AND (deadline IS NULL OR deadline > statement_timestamp()){OPEN_TO_CLAIM}"
+        f" AND (deadline IS NULL OR deadline > statement_timestamp()){_open_to_claim()}"
         " ORDER BY next_run_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) best LIMIT 1)"
         " RETURNING id, max_seconds, set_config('synchronous_commit', 'off', true)"
     )
@@ -96,7 +88,7 @@ def _pick_sqlite(queue: str) -> str:
     return (
         f"{_priorities(queue)} SELECT id, max_seconds, version FROM jobs_job WHERE id = (SELECT best FROM ("
         f"SELECT (SELECT id FROM jobs_job WHERE {_in(queue)} AND priority = used.priority"
-        f" AND next_run_at <= %s AND {_FREE_SQLITE} AND (deadline IS NULL OR deadline > %s){OPEN_TO_CLAIM}"
+        f" AND next_run_at <= %s AND {_FREE_SQLITE} AND (deadline IS NULL OR deadline > %s){_open_to_claim()}"
         " ORDER BY next_run_at, id LIMIT 1) AS best FROM used LIMIT -1) WHERE best IS NOT NULL LIMIT 1)"
     )
 
@@ -115,6 +107,19 @@ def _priorities(queue: str) -> str:
         f"WITH RECURSIVE used(priority) AS (SELECT max(priority) FROM jobs_job WHERE {_in(queue)} UNION ALL"
         f" SELECT (SELECT max(priority) FROM jobs_job WHERE {_in(queue)} AND priority < used.priority)"
         " FROM used WHERE used.priority IS NOT NULL)"
+    )
+
+
+def _open_to_claim() -> str:
+    # The repositories that run as many jobs as they may are found once a statement: their jobs are stepped over
+    # together (E3). SQLite would read a whole index to group them by; the one of running jobs holds only those.
+    running = "jobs_job l" if connection.vendor == "postgresql" else "jobs_job l INDEXED BY job_leased"
+    return (
+        " AND (charged < max_attempts OR free_claim) AND seconds_spent < max_seconds AND (batch_id IS NULL"
+        " OR batch_id NOT IN (SELECT id FROM jobs_batch WHERE paused_at IS NOT NULL))"
+        f" AND repository_id NOT IN (SELECT l.repository_id FROM {running} WHERE l.state IN ('running', 'verifying')"
+        " GROUP BY l.repository_id HAVING count(*) >="
+        " (SELECT r.concurrency FROM jobs_repository r WHERE r.id = l.repository_id))"
     )
 
 

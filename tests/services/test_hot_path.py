@@ -84,6 +84,17 @@ def test_a_write_is_planned_once_however_many_jobs_there_are(warm):
     assert max(texts[0].values()) <= 50
 
 
+def test_no_statement_of_the_path_reads_a_whole_table_or_index(warm):
+    """A million finished jobs must not be read to find the next one; batches are few."""
+    situations.new(warm)
+    sent: list[tuple[str, list[object]]] = []
+    with connection.execute_wrapper(_keep(sent)):
+        lifecycle.run_next(NAMES, "agentq")
+    plans = [line for sql, params in sent for line in _plan(sql, params)]
+    assert any("job_ready" in line for line in plans)
+    assert [line for line in plans if _reads_all(line)] == []
+
+
 def test_the_counting_itself_counts_a_transaction_once_and_a_read_never(db):
     with counted() as counts:
         Job.objects.count()
@@ -108,3 +119,32 @@ def _remember(seen):
         return execute(sql, params, many, context)
 
     return wrapper
+
+
+def _keep(sent):
+    def wrapper(execute, sql, params, many, context):
+        if not sql.startswith("BEGIN"):
+            sent.append((sql, params))
+        return execute(sql, params, many, context)
+
+    return wrapper
+
+
+def _plan(sql, params):
+    with connection.cursor() as cursor:
+        if factories.on_postgresql():
+            cursor.execute("SET enable_seqscan = off")  # so that small tables are planned like large ones
+            cursor.execute(f"EXPLAIN {sql}", params)
+            return [row[0].strip(" ->") for row in cursor.fetchall()]
+        cursor.execute(f"EXPLAIN QUERY PLAN {sql}", params)
+        return [row[3] for row in cursor.fetchall()]
+
+
+def _reads_all(line):
+    words = line.split()
+    if "job_leased" in line:  # holds the running jobs only
+        return False
+    if factories.on_postgresql():
+        return line.startswith("Seq Scan on jobs_") and words[3] != "jobs_batch"
+    # The newest activation of a policy is the end of its table; what is in parentheses is made by the statement.
+    return words[0] == "SCAN" and words[1] not in ("used", "jobs_batch", "a") and not words[1].startswith("(")
