@@ -62,7 +62,7 @@ def _start_of(prepared: Prepared) -> float:
 
 @contextmanager
 def _cluster(workers: int) -> Iterator[None]:
-    argv = [sys.executable, sys.argv[0], "run_workers", "--workers", str(workers)]
+    argv = [sys.executable, str(settings.BASE_DIR / "manage.py"), "run_workers", "--workers", str(workers)]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
     try:
         _await(lambda: process.poll() is not None or WorkerNode.objects.exists())

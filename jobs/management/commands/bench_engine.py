@@ -7,6 +7,7 @@ import sys
 from argparse import SUPPRESS, ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _
@@ -66,7 +67,7 @@ class Command(BaseCommand):
 
 
 def _measure(options: dict[str, Any], environment: Any) -> dict[str, Any]:
-    argv = [sys.executable, sys.argv[0], "bench_engine", "--inside"]
+    argv = [sys.executable, str(settings.BASE_DIR / "manage.py"), "bench_engine", "--inside"]
     for name in ("jobs", "workers", "history", "only"):
         if options[name] is not None:
             argv += [f"--{name}", str(options[name])]
