@@ -1,5 +1,6 @@
 """What a test needs from the machine: where it is absent the test skips with the reason, but under CI it fails."""
 
+import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -15,6 +16,14 @@ def browser() -> str:
         if found and Path(found).exists():
             return found
     return _absent("this test drives a real Chromium: install the package chromium, or name one in CHROMIUM")
+
+
+def axe() -> str:
+    """The script that looks for barriers (axe-core), from the package axe-playwright-python."""
+    found = importlib.util.find_spec("axe_playwright_python")
+    if found is None or not found.submodule_search_locations:
+        return _absent("this test looks for barriers with axe-core: install axe-playwright-python", in_ci_too=True)
+    return (Path(found.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8")
 
 
 def postgresql() -> None:

@@ -27,9 +27,9 @@ def make(name: str, group: str, **values: Any) -> User:
     return user
 
 
-def in_review(repository, *, hits=("billing",), reason="path_rule", secrets=False) -> ReviewCase:
+def in_review(repository, *, hits=("billing",), reason="path_rule", secrets=False, text="") -> ReviewCase:
     """A result that hit these path rules waits for a person."""
-    job = situations.new(repository)
+    job = situations.new(repository, text=text)
     situations.claim(job)
     now = clock.now()
     found = {"paths": list(hits), "secrets": ["token"] if secrets else []}
