@@ -6,14 +6,13 @@ from django.apps import apps
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
-from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from jobs.services import audit
-from jobs.services.people import GROUPS, actor_of
+from jobs.services.people import GROUPS, actor_of, end_sessions
 
 
 class Audited(admin.ModelAdmin):
@@ -66,13 +65,10 @@ class People(Audited, UserAdmin):
     @admin.action(description=gettext_lazy("End all sessions of these people"))
     def end_sessions(self, request: HttpRequest, people: QuerySet[User]) -> None:
         """Whoever is signed in as one of them is out at the next request. Session keys are shown to nobody."""
-        ids = {str(pk) for pk in people.values_list("pk", flat=True)}
-        found = [session for session in Session.objects.all() if session.get_decoded().get("_auth_user_id") in ids]
-        for session in found:
-            session.delete()
+        ended = end_sessions(people.values_list("pk", flat=True))
         for person in people:
             _note(request, "sessions_ended", person, "")
-        messages.success(request, _("%(count)d sessions have ended.") % {"count": len(found)})
+        messages.success(request, _("%(count)d sessions have ended.") % {"count": ended})
 
 
 class Groups(Audited, GroupAdmin):

@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from reviews import queries
-from reviews.permissions import may
+from reviews.permissions import ADDRESSES, may
 
 
 class Page(NamedTuple):
@@ -63,7 +63,7 @@ NAVIGATION: list[tuple[str | Promise, list[Page]]] = [
 
 
 def console(request: HttpRequest) -> dict[str, object]:
-    match = request.resolver_match
+    here = request.resolver_match.url_name if request.resolver_match else None
     system = cache(queries.system)  # asked by the pages that show it, once
     return {
         "instance_name": settings.INSTANCE_NAME,
@@ -71,10 +71,14 @@ def console(request: HttpRequest) -> dict[str, object]:
         "system": system,
         "may": _Allowed(request),
         "nav": [
-            {"title": title, "pages": [_entry(page, match.url_name if match else None, system) for page in pages]}
+            {"title": title, "pages": [_entry(page, here, system) for page in pages if _open_to(request, page)]}
             for title, pages in NAVIGATION
         ],
     }
+
+
+def _open_to(request: HttpRequest, page: Page) -> bool:
+    return may(request, ADDRESSES[page.name].read or "anything")
 
 
 class _Allowed:

@@ -1,9 +1,11 @@
 """What a person is allowed to be: one of four roles, by group (H3). What each role may do is the console's table."""
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
-from django.contrib.auth import get_user_model
+from django.contrib.auth import SESSION_KEY, get_user_model
+from django.contrib.sessions.models import Session
 from django.db.models import Q, QuerySet
 
 USER = "user:"
@@ -80,6 +82,15 @@ def at_least(role: Role) -> "QuerySet[Any]":
     names = [name for name, has in GROUPS.items() if has >= role]
     users = get_user_model()._default_manager.filter(Q(groups__name__in=names) | Q(is_superuser=True), is_active=True)
     return users.distinct().order_by("username")
+
+
+def end_sessions(people: Iterable[int]) -> int:
+    """Whoever is signed in as one of these people (by id) is out at the next request; how many sessions ended."""
+    ids = {str(pk) for pk in people}
+    found = [session for session in Session.objects.all() if session.get_decoded().get(SESSION_KEY) in ids]
+    for session in found:
+        session.delete()
+    return len(found)
 
 
 def may_see_contents(user: Any, *, restricted: bool, repository: str) -> bool:

@@ -10,9 +10,9 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.core.stages import Stage
 from jobs.core.states import Event
-from jobs.wording import stage_text
 from jobs.services.people import Role, at_least
 from jobs.services.reviews import Decision
+from jobs.wording import stage_text
 
 SHORTEST = 10
 SPANS = {"1": _("1 hour"), "4": _("4 hours"), "24": _("1 day"), "72": _("3 days"), "168": _("7 days")}
