@@ -55,8 +55,9 @@ def test_a_job_that_only_delivers_is_three_commits(warm):
     assert AuditEvent.objects.filter(stream=f"job:{job.pk}").count() == 5
 
 
-def test_the_worker_s_own_loop_commits_no_more_often(db, tmp_path):
+def test_the_worker_s_own_loop_commits_no_more_often(db, tmp_path, settings):
     """With real git, a real agent process and its checks: what it adds are looks at the database, not writes."""
+    settings.ARTIFACTS_DIR = tmp_path / "artifacts"
     job = factories.job(factories.repository(tmp_path / "source"))
     with counted() as counts:
         assert leases.reserve("cluster", "agentq").job_id == job.pk
