@@ -129,8 +129,9 @@ def _by_the_worker(row: Row) -> dict[str, Action]:
 
 
 def _decide(job: Job, **values) -> None:
-    reference = {"reference": "seen at the other end"} if values["event"] is Event.RESOLVE else {}
-    situations.decide(job, values.pop("event"), **values, **reference)
+    needs = {Event.RESOLVE: {"reference": "seen at the other end"}, Event.SUPPLY: {"note": "what was missing"}}
+    event = values.pop("event")
+    situations.decide(job, event, **values, **needs.get(event, {}))
 
 
 def _set(job: Job, **values) -> None:
