@@ -6,29 +6,25 @@ comes second gets the existing one and its state.
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from django.db import connection, transaction
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from jobs import history
-from jobs.core.keys import canonical_json
 from jobs.core.states import FINAL, Event, State
 from jobs.errors import EnqueueRefused
-from jobs.models import AuditEvent, Batch, Job
+from jobs.models import AuditEvent, Job
 from jobs.payloads import add_reserved
-from jobs.services import audit, policies, statement, transitions, workflows
+from jobs.services import audit, inserts, transitions, workflows
 from jobs.services.audit import Entry
 from jobs.services.candidates import acts_outside
+from jobs.services.job_rows import JobRows
 from jobs.services.requests import Prepared, Preparing, Request, job_key
-from jobs.workflows.definition import WorkflowDefinition
 
 BULK = 200
-UNLIMITED_SECONDS = 7 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,118 +91,55 @@ def enqueue_many(requests: Iterable[Request], *, actor: str) -> Iterator[Enqueue
         yield from _store_together(prepared, actor)
 
 
-class _Rows:
-    """Makes job rows; remembers workflow versions, policy and batches within one call."""
-
-    def __init__(self) -> None:
-        self._workflows: dict[str, int] = {}
-        self._batches: dict[str, int] = {}
-        self._policy = policies.active()
-
-    def of(self, prepared: Prepared, actor: str, reason: str) -> dict[str, Any]:
-        request, definition = prepared.request, prepared.definition
-        budget = self._policy.rules.budget_for(definition.risk, definition.name)
-        now = timezone.now()
-        return {
-            "idempotency_key": prepared.key,
-            "repository_id": prepared.repository.pk,
-            "branch": request.branch.strip(),
-            "action": definition.name,
-            "payload": canonical_json(prepared.payload),
-            "workflow_id": self._workflow(definition),
-            "risk": definition.risk,
-            "queue": "agentq",
-            "short": definition.short,
-            "priority": request.priority,
-            "batch_id": self._batch(request.batch, actor, now),
-            "line_id": prepared.line,
-            "requested_by": actor,
-            "takeover_person": request.takeover_person,
-            "policy_id": self._policy.pk,
-            "created_at": now,
-            "state": State.QUEUED,
-            "version": 1,
-            "fence": 0,
-            "next_stage": definition.stages[0],
-            "next_run_at": now,
-            "pause_reason": "",
-            "stop_reason": "",
-            "result_digest": "",
-            "confirmed_digest": "",
-            "cancel_requested": False,
-            "pause_requested": "",
-            "base_commit": prepared.payload.get("base_sha", ""),
-            "base_tree": "",
-            "snapshot": "",
-            "finished_at": None,
-            "charged": 0,
-            "max_attempts": definition.max_attempts or budget.attempts,
-            "free_claim": False,
-            "crashes": 0,
-            "seconds_spent": 0.0,
-            "max_seconds": budget.seconds or UNLIMITED_SECONDS,
-            "tokens_spent": None,
-            "max_tokens": budget.context_tokens,
-            "deadline": request.deadline,
-            "reserved_by": "",
-            "reserved_until": None,
-            "lease_owner": "",
-            "lease_expires_at": None,
-            "lease_boot": "",
-            "lease_until": 0.0,
-            "_reason": reason,
-            "_policy": self._policy.number,
-        }
-
-    def _workflow(self, definition: WorkflowDefinition) -> int:
-        if definition.digest not in self._workflows:
-            self._workflows[definition.digest] = workflows.register(definition).pk
-        return self._workflows[definition.digest]
-
-    def _batch(self, name: str, actor: str, now: datetime) -> int | None:
-        if not name:
-            return None
-        if name not in self._batches:
-            batch, _made = Batch.objects.get_or_create(name=name, defaults={"requested_by": actor, "created_at": now})
-            self._batches[name] = batch.pk
-        return self._batches[name]
+def _insert(found: list[tuple[Prepared, dict[str, Any]]]) -> dict[str, Enqueued]:
+    """Key → the answer for each; the rows that no other process was faster with are stored with their first event."""
+    new: dict[str, tuple[Prepared, dict[str, Any]]] = {}
+    for prepared, row in found:
+        new.setdefault(prepared.key, (prepared, row))  # of equal requests the first makes the job
+    ids = inserts.next_ids(Job, len(new))
+    born = [_born(job_id, *each) for job_id, each in zip(ids, new.values(), strict=True)]
+    stored = inserts.insert_new(Job, [values for values, _ in born], unique="idempotency_key")
+    events = [event for values, rows in born if values["idempotency_key"] in stored for event in rows]
+    if events:
+        inserts.insert_all(AuditEvent, events)
+    answers = {} if len(stored) == len(new) else _known(list(new))
+    for job_id, (prepared, row) in zip(ids, new.values(), strict=True):
+        if prepared.key in stored:
+            answers[prepared.key] = Enqueued(job_id, True, prepared.key, _first_state(job_id, prepared, row))
+    return answers
 
 
-def _insert(prepared: Prepared, row: dict[str, Any]) -> Enqueued:
-    reason, policy = row.pop("_reason"), row.pop("_policy")
-    known = _known(prepared.key)
-    if known is not None:
-        return known
-    job_id = statement.next_id(Job)
+def _born(job_id: int, prepared: Prepared, row: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The columns of a new job, and the row of its first event."""
+    columns = {name: value for name, value in row.items() if not name.startswith("_")}
     entry = Entry(
         Event.ENQUEUE,
         row["requested_by"],
         row["created_at"],
-        reason=reason,
-        policy=policy,
+        reason=row["_reason"],
+        policy=row["_policy"],
         version=1,
         to_state=State.QUEUED,
-        set=history.snapshot(row),
+        set=history.snapshot(columns),
         facts={"key": prepared.key, "action": row["action"], "workflow": prepared.definition.version},
     )
     stream = f"job:{job_id}"
     audited, head, seq = audit.chain(stream, audit.origin(stream), 0, [entry])
-    values = {"id": job_id, **row, "audit_seq": seq, "audit_head": head}
-    if not statement.insert_new(Job, values, unique="idempotency_key", also=(AuditEvent, audited)):
-        # Another process was faster between the look and the insert: its row is the job.
-        answer = _known(prepared.key)
-        assert answer is not None
-        return answer
-    if acts_outside(prepared.definition):
-        held = transitions.load(job_id, policy=policy)
-        transitions.transition(held, Event.HOLD, actor="engine:enqueue", at=row["created_at"], reason="confirm")
-        return Enqueued(job_id, True, prepared.key, State.REVIEW)
-    return Enqueued(job_id, True, prepared.key, State.QUEUED)
+    return {"id": job_id, **columns, "audit_seq": seq, "audit_head": head}, audited
 
 
-def _known(key: str) -> Enqueued | None:
-    found = Job.objects.filter(idempotency_key=key).values_list("pk", "state").first()
-    return found and Enqueued(found[0], False, key, State(found[1]))
+def _first_state(job_id: int, prepared: Prepared, row: dict[str, Any]) -> State:
+    """Queued; a job whose executor acts outside waits for a person's confirmation first (X3)."""
+    if not acts_outside(prepared.definition):
+        return State.QUEUED
+    held = transitions.load(job_id, policy=row["_policy"])
+    transitions.transition(held, Event.HOLD, actor="engine:enqueue", at=row["created_at"], reason="confirm")
+    return State.REVIEW
+
+
+def _known(keys: list[str]) -> dict[str, Enqueued]:
+    found = Job.objects.filter(idempotency_key__in=keys).values_list("idempotency_key", "pk", "state")
+    return {key: Enqueued(job_id, False, key, State(state)) for key, job_id, state in found}
 
 
 def _chunks(requests: Iterable[Request]) -> Iterator[list[Request]]:
@@ -218,27 +151,40 @@ def _chunks(requests: Iterable[Request]) -> Iterator[list[Request]]:
 def _store_together(
     prepared: list[Prepared | EnqueueRefused], actor: str, reason: str = ""
 ) -> list[Enqueued | EnqueueRefused]:
-    rows = _Rows()
-    with transaction.atomic():
-        if len(prepared) > 1 or any(isinstance(each, Prepared) and each.request.batch for each in prepared):
-            _take_turns()
-        # Every row that jobs share before the first job, so that who holds a key never waits for one of them.
-        found = [_row_or_refusal(each, rows, actor, reason) for each in prepared]
-        answers = [each if isinstance(each, EnqueueRefused) else _insert(*each) for each in found]
-        if any(isinstance(answer, Enqueued) and answer.created for answer in answers):
-            _wake()
-    return answers
+    rows = JobRows()
+    checked = [each if isinstance(each, EnqueueRefused) else _registered(each, rows) for each in prepared]
+    accepted = [each for each in checked if isinstance(each, Prepared)]
+    answers = _known([each.key for each in accepted])
+    new = [each for each in accepted if each.key not in answers]
+    if new:
+        with transaction.atomic():
+            if len(new) > 1 or any(each.request.batch for each in new):
+                _take_turns()
+            # Every row that jobs share before the first job, so that who holds a key never waits for one of them.
+            answers |= _insert([(each, rows.of(each, actor, reason)) for each in new])
+            if any(answer.created for answer in answers.values()):
+                _wake()
+    return list(_in_order(checked, answers))
 
 
-def _row_or_refusal(
-    each: Prepared | EnqueueRefused, rows: _Rows, actor: str, reason: str
-) -> tuple[Prepared, dict[str, Any]] | EnqueueRefused:
-    if isinstance(each, EnqueueRefused):
-        return each
+def _registered(each: Prepared, rows: JobRows) -> Prepared | EnqueueRefused:
     try:
-        return each, rows.of(each, actor, reason)
-    except EnqueueRefused as refusal:  # its workflow's version is stored with other content
+        rows.workflow(each.definition)
+    except EnqueueRefused as refusal:  # its version is stored with other content
         return refusal
+    return each
+
+
+def _in_order(
+    checked: list[Prepared | EnqueueRefused], answers: dict[str, Enqueued]
+) -> Iterator[Enqueued | EnqueueRefused]:
+    """Of several requests with one input the first made the job."""
+    for each in checked:
+        if isinstance(each, EnqueueRefused):
+            yield each
+            continue
+        yield answers[each.key]
+        answers[each.key] = replace(answers[each.key], created=False)
 
 
 def _take_turns() -> None:

@@ -53,34 +53,6 @@ class Write:
     also: Sequence[Insert | Update] = field(default=())
 
 
-def next_id(model: type[Model]) -> int:
-    """The id that the next row gets. On SQLite only inside the transaction that then inserts it."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute("SELECT nextval(pg_get_serial_sequence(%s, 'id'))", [model._meta.db_table])
-        else:
-            cursor.execute("SELECT seq + 1 FROM sqlite_sequence WHERE name = %s", [model._meta.db_table])
-        row = cursor.fetchone()
-    return int(row[0]) if row else 1
-
-
-def insert_new(model: type[Model], values: Values, *, unique: str, also: tuple[type[Model], Sequence[Values]]) -> bool:
-    """True when the row and those of `also` are stored; False, and nothing is, when `unique` is taken.
-
-    Takes part in the caller's transaction.
-    """
-    shape, params = _split(model, values)
-    if connection.vendor != "postgresql":
-        params.append(values[unique])
-    with connection.cursor() as cursor:
-        cursor.execute(_insert_unless_taken(model, shape, unique), params)
-        if cursor.rowcount != 1:
-            return False
-        for row in also[1]:
-            cursor.execute(*_insert(also[0], row))
-    return True
-
-
 class _Unfenced(Exception):
     """Rolls the SQLite transaction back; never leaves this module."""
 
@@ -119,12 +91,12 @@ def _stands(where: Values) -> bool:
 
 
 def _one_statement(write: Write) -> bool:
-    shape, params = _split(Job, write.values)
+    shape, params = split(Job, write.values)
     condition, more = _condition(Job, write.where)
     params += more
-    parts: list[_PartShape] = []
+    parts: list[PartShape] = []
     for part in (*(Insert(AuditEvent, values) for values in write.audit), *write.also):
-        part_shape, more = _split(part.model, part.values)
+        part_shape, more = split(part.model, part.values)
         params += more
         where = ""
         if isinstance(part, Update):
@@ -143,12 +115,12 @@ def _part(part: Insert | Update) -> tuple[str, list[Any]]:
 
 
 def _insert(model: type[Model], values: Values) -> tuple[str, list[Any]]:
-    shape, params = _split(model, values)
-    return _insert_text(model, shape), params
+    shape, params = split(model, values)
+    return insert_text(model, shape), params
 
 
 def _update(model: type[Model], values: Values, where: Values) -> tuple[str, list[Any]]:
-    shape, params = _split(model, values)
+    shape, params = split(model, values)
     condition, more = _condition(model, where)
     return _update_text(model, shape, condition), params + more
 
@@ -157,12 +129,13 @@ def _update(model: type[Model], values: Values, where: Values) -> tuple[str, lis
 
 # Attribute names with the SQL that stands for each value. Equal shapes have equal texts: a text is made once in a
 # process, and the database plans it once.
-_Shape = tuple[tuple[str, str], ...]
+Shape = tuple[tuple[str, str], ...]
 # A model, its values, and the condition of an update; an insert has none.
-_PartShape = tuple[type[Model], _Shape, str]
+PartShape = tuple[type[Model], Shape, str]
 
 
-def _split(model: type[Model], values: Values) -> tuple[_Shape, list[Any]]:
+def split(model: type[Model], values: Values) -> tuple[Shape, list[Any]]:
+    """What of these values goes into the text, and the parameters, in order."""
     columns = _columns(model)
     shape: list[tuple[str, str]] = []
     params: list[Any] = []
@@ -242,42 +215,34 @@ def _conversion(column: "Field[Any, Any]") -> Callable[[Any], Any] | None:
 
 
 @lru_cache(maxsize=512)
-def _insert_text(model: type[Model], shape: _Shape) -> str:
-    names, slots = _lists(model, shape)
+def insert_text(model: type[Model], shape: Shape) -> str:
+    """The INSERT of one row."""
+    names, slots = lists(model, shape)
     return f"INSERT INTO {model._meta.db_table} ({names}) VALUES ({slots})"
 
 
 @lru_cache(maxsize=512)
-def _insert_unless_taken(model: type[Model], shape: _Shape, unique: str) -> str:
-    if connection.vendor == "postgresql":
-        return f"{_insert_text(model, shape)} ON CONFLICT ({unique}) DO NOTHING"
-    # Our own trigger refuses a clash before ON CONFLICT is asked; under the writer's lock looking is deciding.
-    names, slots = _lists(model, shape)
-    table = model._meta.db_table
-    taken = f"SELECT 1 FROM {table} WHERE {unique} = %s"
-    return f"INSERT INTO {table} ({names}) SELECT {slots} WHERE NOT EXISTS ({taken})"
-
-
-@lru_cache(maxsize=512)
-def _update_text(model: type[Model], shape: _Shape, condition: str) -> str:
+def _update_text(model: type[Model], shape: Shape, condition: str) -> str:
     columns = _columns(model)
     assignments = ", ".join(f"{columns[name].name} = {slot}" for name, slot in shape)
     return f"UPDATE {model._meta.db_table} SET {assignments} WHERE {condition}"
 
 
 @lru_cache(maxsize=512)
-def _fenced_text(shape: _Shape, condition: str, parts: tuple[_PartShape, ...]) -> str:
+def _fenced_text(shape: Shape, condition: str, parts: tuple[PartShape, ...]) -> str:
     clauses = [f"fenced AS ({_update_text(Job, shape, condition)} RETURNING id)"]
     for number, (model, part, where) in enumerate(parts):
         if where:
             text = f"{_update_text(model, part, where)} AND EXISTS (SELECT 1 FROM fenced)"
         else:
-            names, slots = _lists(model, part)
+            names, slots = lists(model, part)
             text = f"INSERT INTO {model._meta.db_table} ({names}) SELECT {slots} FROM fenced"
         clauses.append(f"part{number} AS ({text})")
     return f"WITH {', '.join(clauses)} SELECT count(*) FROM fenced"
 
 
-def _lists(model: type[Model], shape: _Shape) -> tuple[str, str]:
+@lru_cache(maxsize=512)
+def lists(model: type[Model], shape: Shape) -> tuple[str, str]:
+    """The names of the columns, and what stands for their values."""
     columns = _columns(model)
     return ", ".join(columns[name].name for name, _ in shape), ", ".join(slot for _, slot in shape)
