@@ -42,6 +42,8 @@ class Attempt:
     base: Base | None = None
     base_stored: bool = False  # a checkpoint has put it on the job
     checkout: Checkout | None = None
+    outputs: dict[Stage, str] = field(default_factory=dict)  # newest output digest of each stage
+    notes: dict[Stage, str] = field(default_factory=dict)  # digest of what people noted for a stage
     snapshot: str = ""  # the newest stored state of the work, also a half-done one
     delivered: str = ""  # the branch, once it is there
     tools: set[str] = field(default_factory=set)  # types of tools that its stages used
@@ -149,6 +151,7 @@ def run(attempt: Attempt) -> None:
             attempt.base = agent_stages.find_base(attempt)  # not every workflow reads first
         digest = inputs.digest(attempt, stage)
         done = _RUN[stage](attempt)
+        attempt.outputs[stage] = done.output
         if attempt.heart.lost:
             raise LeaseLost()
         after = following(stage, attempt.stages)

@@ -11,11 +11,16 @@ if TYPE_CHECKING:
     from jobs.worker.attempt import Attempt
 
 
-def digest(attempt: "Attempt", stage: Stage, outputs: dict[Stage, str] | None = None) -> str:
-    """The input digest of a stage, from the newest outputs of the stages before it."""
+def digest(attempt: "Attempt", stage: Stage) -> str:
+    """The input digest of a stage, from the newest outputs of the stages before it and what people noted for it."""
     job = attempt.job
     return checkpoints.digest(
-        attempt.held.id, stage, workflow_digest=job.workflow_digest, payload=job.payload, outputs=outputs
+        attempt.held.id,
+        stage,
+        workflow_digest=job.workflow_digest,
+        payload=job.payload,
+        outputs=attempt.outputs,
+        notes=attempt.notes,
     )
 
 
@@ -23,19 +28,21 @@ def first_unverified(attempt: "Attempt") -> Stage:
     """The planned stage, or an earlier one whose checkpoint does not stand any more.
 
     A checkpoint stands when its input digest is what it would be now and its snapshot can be read here. An
-    approval stands for the tests: its inspect checkpoint alone leads to deliver.
+    approval stands for the tests: its inspect checkpoint alone leads to deliver. The attempt knows the outputs
+    and notes from here on.
     """
+    rows = {row.stage: row for row in Checkpoint.objects.filter(job_id=attempt.held.id).order_by("id")}
+    attempt.outputs = {Stage(stage): row.output_digest for stage, row in rows.items()}
+    attempt.notes = checkpoints.note_digests(attempt.held.id)
     if attempt.stage is attempt.stages[0]:
         return attempt.stage
-    rows = {row.stage: row for row in Checkpoint.objects.filter(job_id=attempt.held.id).order_by("id")}
-    outputs = {Stage(stage): row.output_digest for stage, row in rows.items()}
     for stage in attempt.stages:
         if stage is attempt.stage:
             return stage
         row = rows.get(stage)
         if row is None and stage is Stage.TEST and Stage.INSPECT in rows:
             continue
-        if row is None or row.input_digest != digest(attempt, stage, outputs):
+        if row is None or row.input_digest != digest(attempt, stage):
             return stage
         if row.snapshot and not _readable(attempt, row.snapshot):
             return stage
