@@ -12,7 +12,7 @@ from jobs.core.states import ACTIVE
 from jobs.errors import AgentQError
 from jobs.models import AuditEvent, Job, Repository
 from jobs.models.repository import Autonomy
-from jobs.services import repositories
+from jobs.services import cases, repositories
 from reviews.permissions import actor, may
 
 
@@ -39,6 +39,7 @@ def limits(request: HttpRequest, repository_id: int) -> HttpResponse:
     try:
         repositories.set_limits(repository.pk, **form.cleaned_data, actor=actor(request))
     except AgentQError as refusal:
+        cases.refused(actor(request), "set limits", str(refusal), repository=repository.pk)
         form.add_error(None, str(refusal))
         return _page(request, refused=repository.pk, form=form, status=409)
     messages.success(request, _("The limits of %(name)s hold from now on.") % {"name": repository.name})

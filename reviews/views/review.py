@@ -62,6 +62,7 @@ def act(request: HttpRequest, case_id: int) -> HttpResponse:
         else:
             cases.claim(case_id, actor=who)
     except AgentQError as refusal:
+        cases.refused(who, request.POST.get("do", "")[:20], str(refusal), case=case_id)
         return _page(request, _load(request, case_id), stale=str(refusal), status=409)
     return redirect("reviews") if bound is not None else redirect("review", case_id)
 

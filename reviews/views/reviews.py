@@ -41,6 +41,7 @@ def follow_up(request: HttpRequest, follow_up_id: int) -> HttpResponse:
     try:
         cases.close_follow_up(follow_up_id, actor=actor(request), note=request.POST.get("note", ""))
     except AgentQError as refusal:
+        cases.refused(actor(request), "close a follow-up", str(refusal), follow_up=follow_up_id)
         return _page(request, "all", stale=str(refusal), kept=request.POST.get("note", ""), status=409)
     messages.success(request, _("Looked at, and on record."))
     return redirect("reviews")
@@ -95,6 +96,7 @@ def _line(case: ReviewCase, act: Act | None, who: str) -> tuple[ReviewCase, str,
         try:
             act(case.pk)
         except AgentQError as refusal:
+            cases.refused(who, "many", str(refusal), case=case.pk)
             return case, "bad", str(refusal)
         return case, "good", _("done")
     now = datetime.now(tz=case.opened_at.tzinfo)

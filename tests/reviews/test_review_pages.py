@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from jobs import triggers
 from jobs.core.states import Event
-from jobs.models import AuditEvent, FollowUp, Job, Repository, ReviewCase, ReviewDecision, ViewedFile
+from jobs.models import Attempt, AuditEvent, FollowUp, Job, Repository, ReviewCase, ReviewDecision, ViewedFile
 from jobs.services import artifacts, cases, clock, policies
 from tests import factories
 from tests.reviews.conftest import person
@@ -216,6 +216,18 @@ def test_a_case_is_taken_given_back_handed_over_and_snoozed(console, case):
     assert list(events) == ["case_claimed", "case_released", "case_assigned", "case_snoozed"]
 
 
+def test_a_refused_claim_hand_over_and_follow_up_are_on_record_too(console, case):
+    cases.claim(case.pk, actor="user:ana")
+    address = reverse("review_act", args=[case.pk])
+    person("rita", "reviewers")
+    for given in ({"do": "claim"}, {"do": "assign", "to": "rita"}, {"do": "snooze", "hours": "4"}):
+        response = console.post(address, given)
+        assert response.status_code == 409 and "ana is on this case" in text(response)
+    assert console.post(reverse("follow_up", args=[1]), {"note": "x"}).status_code == 409
+    refused = AuditEvent.objects.filter(stream="auth", event="refused", actor="user:li")
+    assert refused.count() == 4
+
+
 def test_the_job_page_leads_to_its_open_case(console, case):
     assert reverse("review", args=[case.pk]) in text(console.get(reverse("job", args=[case.job_id])))
 
@@ -258,6 +270,24 @@ def test_the_diff_names_the_rules_that_files_hit_and_keeps_ticks(console, change
     answer = console.post(address, {"path": ["README.md", "not/there.py"]}, headers={"HX-Request": "true"})
     assert "1 of 2 viewed by you" in text(answer)
     assert list(ViewedFile.objects.values_list("path", "actor")) == [("README.md", "user:li")]
+
+
+def test_the_diff_can_start_from_the_base_the_attempt_before_or_what_was_reviewed_last(console, changed):
+    base = Job.objects.get(pk=changed.job_id).base_commit
+    address = reverse("review", args=[changed.pk])
+    assert "?base=attempt" not in text(console.get(address))
+    with triggers.lifted(connection):
+        Attempt.objects.filter(job=changed.job).update(snapshot=base, base_commit=base)
+        earlier = ReviewCase.objects.create(
+            job=changed.job, reason="unknown", allowed=[], policy_number=1, job_version=1, snapshot=base,
+            opened_at=clock.now(), closed_at=clock.now(),
+        )  # fmt: skip
+        ReviewCase.objects.filter(pk=changed.pk).update(id=earlier.pk + 1)
+    address = reverse("review", args=[earlier.pk + 1])
+    page = text(console.get(address))
+    for name in ("base", "attempt", "seen"):
+        assert f"?base={name}" in page
+        assert "refund.py" in text(console.get(f"{address}?base={name}"))
 
 
 def test_what_is_in_a_restricted_repository_is_shown_to_its_own_people_only(client, console, changed):
