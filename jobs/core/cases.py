@@ -19,11 +19,8 @@ UNKNOWN_TARGET = timedelta(minutes=30)  # an act outside may be doing harm while
 
 # Stops that put nothing at stake: work, time or an input is missing.
 _HARMLESS = frozenset(
-    {
-        "attempts", "attempts_used_up", "budget", "cancel_requested", "deadline", "missing_input", "seconds",
-        "seconds_used_up", "tokens",
-    }
-)  # fmt: skip
+    {"attempts_used_up", "cancel_requested", "deadline", "input_missing", "seconds_used_up", "tokens_used_up"}
+)
 _OUTSIDE = frozenset({"side_effect_unknown", "confirm", "secret_found"})
 
 

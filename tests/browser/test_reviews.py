@@ -141,7 +141,7 @@ def test_the_risky_case_takes_a_second_person_in_the_browser_too(site: Site, win
 
 
 def addresses(site: Site) -> list[str]:
-    risky, plain = cases(site, 1, hits="('billing',)")[0], cases(site, 1, reason="missing_input")[0]
+    risky, plain = cases(site, 1, hits="('billing',)")[0], cases(site, 1, reason="input_missing")[0]
     known = ["/reviews/", "/reviews/mine/", "/ledger/", "/repositories/", "/preferences/"]
     return [*known, f"/reviews/{risky}/", f"/reviews/{plain}/"]
 
