@@ -1,5 +1,6 @@
 """Django's own admin for people, open to owners only; rows of the engine are looked at there, never written (H3)."""
 
+from functools import wraps
 from typing import Any
 
 from django.contrib.admin import AdminSite
@@ -9,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
 from jobs.services.people import is_owner
+from reviews.permissions import SAFE, require_fresh_password
 
 
 class PeopleSite(AdminSite):
@@ -19,6 +21,18 @@ class PeopleSite(AdminSite):
 
     def has_permission(self, request: HttpRequest) -> bool:
         return is_owner(request.user)
+
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
+        """Looking takes the role; changing takes a fresh password as well."""
+        inner = super().admin_view(view, cacheable)
+
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if request.method not in SAFE and self.has_permission(request):
+                require_fresh_password(request)
+            return inner(request, *args, **kwargs)
+
+        return guarded
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # noqa: ARG002
         if request.user.is_authenticated:

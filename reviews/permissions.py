@@ -3,6 +3,7 @@
 Handlers check, not buttons. A role is read anew at every request. An address without a row cannot be built.
 """
 
+import time
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from jobs.services.people import ACTS, Role, actor_of, may_see_contents, role_of
 
 View = Callable[..., HttpResponse]
 SAFE = ("GET", "HEAD")
+SIGNED_IN_AT = "signed_in_at"
+FRESH_SECONDS = 15 * 60
 
 
 class Needs(NamedTuple):
@@ -88,6 +91,19 @@ def require(request: HttpRequest, act: str) -> None:
         _refuse(request, act)
 
 
+def require_fresh_password(request: HttpRequest) -> None:
+    """Refuses whoever typed their password longer than 15 minutes ago: what cannot be taken back is not done by
+    whoever sits down at an open screen."""
+    if time.time() - request.session.get(SIGNED_IN_AT, 0) > FRESH_SECONDS:
+        cases.refused(actor(request), request.path[:200], "password is not fresh")
+        raise PermissionDenied(_("This takes a password typed within the last 15 minutes: sign out and in again."))
+
+
+def note_sign_in(request: HttpRequest) -> None:
+    """The session remembers when its password was typed."""
+    request.session[SIGNED_IN_AT] = time.time()
+
+
 def require_contents(request: HttpRequest, repository: Any) -> None:
     """Refuses who may not see what is in a restricted repository."""
     if not sees_contents(request, repository):
@@ -129,6 +145,8 @@ def _role(request: HttpRequest) -> Role:
 def _refuse(request: HttpRequest, act: str) -> None:
     if request.method not in SAFE:
         cases.refused(actor(request), act, "role", role=_role(request).name.lower(), address=request.path[:200])
+    if _role(request) is Role.SIGNED_IN:
+        raise PermissionDenied(_("Your account has no role yet: ask an owner for one."))
     raise PermissionDenied(
         _("“%(act)s” takes the role %(role)s.") % {"act": act, "role": ACTS[act].name.lower().replace("_", " ")}
     )

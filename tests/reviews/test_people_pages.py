@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from jobs.models import AuditEvent, Job
+from reviews.permissions import SIGNED_IN_AT
 from tests.reviews.conftest import person
 from tests.services.test_two_people import in_review
 
@@ -60,6 +61,18 @@ def test_people_and_roles_are_not_removed_and_role_groups_keep_their_names(owner
     assert owner.post(reverse("admin:auth_group_delete", args=[group.pk]), {"post": "yes"}).status_code == 403
     assert owner.post(reverse("admin:auth_group_change", args=[group.pk]), {"name": "x"}).status_code == 403
     assert Group.objects.filter(name="reviewers").exists()
+
+
+def test_changing_people_takes_a_password_typed_lately_and_looking_does_not(owner):
+    rita = person("rita", "viewers")
+    session = owner.session
+    session[SIGNED_IN_AT] -= 16 * 60
+    session.save()
+    address = reverse("admin:auth_user_change", args=[rita.pk])
+    assert owner.get(address).status_code == 200
+    refused = owner.post(address, {"username": "rita", "is_superuser": "on"})
+    assert refused.status_code == 403 and "15 minutes" in refused.content.decode()
+    assert not User.objects.get(pk=rita.pk).is_superuser
 
 
 def test_ending_sessions_puts_a_person_out_at_once(owner):
