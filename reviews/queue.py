@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from jobs.core.cases import TWO_PEOPLE
+from jobs.core.keys import canonical_json, sha256_hex
 from jobs.models import FollowUp, ReviewCase, ReviewDecision
 from reviews.questions import question, waits_for
 
@@ -70,6 +71,12 @@ class Queue:
     rows: list[Row]
     counts: dict[str, int]
     capped: bool
+
+    @property
+    def mark(self) -> str:
+        """While it stays, the tab's rows stay: who is in it, who is on which, who decided."""
+        seen = [(row.case.pk, row.holder, row.waits_small, row.case.assigned_to) for row in self.rows]
+        return sha256_hex(canonical_json([list(each) for each in seen]))[:16]
 
 
 def queue(actor: str, tab: str) -> Queue:

@@ -42,6 +42,12 @@ class ReviewView:
         return self.case.closed_at is None
 
     @property
+    def mark(self) -> str:
+        """While it stays, what a decision is bound to stays, and so does who else is on it or decided."""
+        state = "open" if self.open else "closed"
+        return f"{state}.{self.view.job.version}.{self.policy}.{len(self.choices.decisions)}.{self.holder}"
+
+    @property
     def tone(self) -> str:
         return queue.TONES[self.case.risk]
 

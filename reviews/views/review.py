@@ -18,7 +18,13 @@ from reviews.review import ReviewView, load
 
 @require_safe
 def show(request: HttpRequest, case_id: int) -> HttpResponse:
-    return _page(request, _load(request, case_id))
+    shown = _load(request, case_id)
+    if request.htmx and "shown" in request.GET:  # type: ignore[attr-defined]
+        same = shown.mark == request.GET["shown"]
+        return (
+            HttpResponse(status=204) if same else render(request, "components/_moved.html", {"address": request.path})
+        )
+    return _page(request, shown)
 
 
 @require_POST

@@ -26,6 +26,10 @@ def index(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _many(request)
     tab = request.GET.get("tab", "all")
+    if request.htmx and "shown" in request.GET:  # type: ignore[attr-defined]
+        same = queue.queue(actor(request), tab if tab in queue.TABS else "all").mark == request.GET["shown"]
+        moved = {"address": f"{request.path}?tab={tab if tab in queue.TABS else 'all'}"}
+        return HttpResponse(status=204) if same else render(request, "components/_moved.html", moved)
     return _page(request, tab if tab in queue.TABS else "all")
 
 

@@ -228,6 +228,15 @@ def test_a_refused_claim_hand_over_and_follow_up_are_on_record_too(console, case
     assert refused.count() == 4
 
 
+@pytest.mark.parametrize("name", ["queue", "review"])
+def test_an_open_page_learns_that_something_changed_and_is_left_alone_otherwise(console, case, name):
+    address = reverse("reviews") if name == "queue" else reverse("review", args=[case.pk])
+    poll = re.search(r'hx-get="([^"]*shown=[^"]*)"', text(console.get(address)))[1].replace("&amp;", "&")
+    assert console.get(poll, headers={"HX-Request": "true"}).status_code == 204
+    cases.claim(case.pk, actor="user:ana")
+    assert "Something changed" in text(console.get(poll, headers={"HX-Request": "true"}))
+
+
 def test_the_job_page_leads_to_its_open_case(console, case):
     assert reverse("review", args=[case.pk]) in text(console.get(reverse("job", args=[case.job_id])))
 
