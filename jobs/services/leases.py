@@ -106,12 +106,11 @@ def _take(job: Candidate, held: Held, worker: str, at: datetime, reserved: int |
     room, also = reservations.room(job.repository_id, job.concurrency), [_attempt(job, worker, at, reserved)]
     change = Change(job=values, facts={"stage": job.next_stage}, also=also, only_if=room)
     actor = f"worker:{worker}"
-    if job.next_stage not in VERIFY_STAGES:
+    # Where the work is done already, this attempt starts among the checks.
+    checks = job.next_stage in VERIFY_STAGES
+    with reservations.turn(job.repository_id, job.live_beside, job.concurrency, always=checks):
         held = transitions.transition(held, Event.CLAIM, actor=actor, at=at, change=change)
-    else:
-        # The work is done already: this attempt starts among the checks.
-        with transaction.atomic():
-            held = transitions.transition(held, Event.CLAIM, actor=actor, at=at, change=change)
+        if checks:
             held = transitions.transition(held, Event.VERIFY, actor=actor, at=at)
     return Claimed(replace(held, worker=worker, attempt_charged=not job.free_claim), job, at)
 

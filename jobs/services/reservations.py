@@ -5,17 +5,22 @@ not due are stepped over together, however many stand at the head.
 """
 # ruff: noqa: S608 - the texts are constants, values are always parameters
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from jobs.services.statement import Sql
 
 READY = "state IN ('queued', 'failed_retryable')"
+
+
+NEAR = 16  # more claims than come in one moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +34,28 @@ class Reserved:
 def room(repository_id: int, concurrency: int) -> Sql:
     """A condition over jobs_job: the repository runs fewer jobs than it may (E3); a partial index holds those few.
 
-    At the write it is exact on SQLite; on PostgreSQL claims of one moment may pass it together.
+    Exact where claims that come near the limit take turns; see `turn`.
     """
     live = "SELECT count(*) FROM jobs_job l WHERE l.repository_id = %s AND l.state IN ('running', 'verifying')"
     return Sql(f"({live}) < %s", (repository_id, concurrency))
+
+
+@contextmanager
+def turn(repository_id: int, live: int, concurrency: int, *, always: bool) -> Iterator[None]:
+    """A transaction where one is needed: `always`, or because the repository is nearly full.
+
+    Then claims of that repository take turns on PostgreSQL, whose statements count what was committed before they
+    began; SQLite has one writer anyway. Far from the limit nobody waits for anybody.
+    """
+    near = connection.vendor == "postgresql" and concurrency - live <= NEAR
+    if not near and not always:
+        yield
+        return
+    with transaction.atomic():
+        if near:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(hashtext('agentq repository'), %s)", [repository_id])
+        yield
 
 
 def reserve(cluster: str, queue: str) -> Reserved | None:

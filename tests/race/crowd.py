@@ -37,14 +37,16 @@ def main() -> None:
     source, act, size, amount = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     call_command("migrate", verbosity=0)
     policies.active()  # read once here instead of once in each process
-    repositories.register(name="demo/crowd", location=source, actor="user:owner", concurrency=1000)
-    if act == "claim":
+    repositories.register(
+        name="demo/crowd", location=source, actor="user:owner", concurrency=3 if act == "limited" else 1000
+    )
+    if act in ("claim", "limited"):
         requests = [_request(f"line {number}") for number in range(amount)]
         list(enqueue.enqueue_many(requests, actor="user:ana"))
     if act in ("decide", "take"):
         _in_review("secret_found" if amount == 2 else "unknown")
     connections.close_all()
-    acts = {"enqueue": one_key, "claim": claims, "append": appends, "decide": decides, "take": takes}
+    acts = {"enqueue": one_key, "claim": claims, "append": appends, "limited": few, "decide": decides, "take": takes}
     for answer in crowd(acts[act], size, amount):
         sys.stdout.write(json.dumps(answer) + "\n")
 
@@ -104,6 +106,18 @@ def claims(number: int, _amount: int) -> list:
         except (ClaimRefused, StaleJob) as refusal:
             mine.append([reserved.job_id, str(refusal)])
     return mine
+
+
+def few(number: int, amount: int) -> int:
+    """How many of the jobs this process could claim, tried in one order by all of them at once."""
+    got = 0
+    for job_id in range(1, amount + 1):
+        try:
+            leases.claim(job_id, worker=f"w-{number}")
+            got += 1
+        except (ClaimRefused, StaleJob):
+            continue
+    return got
 
 
 def appends(number: int, amount: int) -> list:

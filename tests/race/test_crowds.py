@@ -88,6 +88,13 @@ def test_processes_that_append_to_one_stream_each_get_their_numbers(tmp_path, da
     assert ask("SELECT count(*), max(seq) FROM jobs_auditevent WHERE stream = 'node'") == [(40, 40)]
 
 
+def test_of_eight_processes_that_claim_at_once_only_as_many_run_as_the_repository_allows(tmp_path, database):
+    url, ask = database
+    answers = crowd(tmp_path, url, "limited", 8, 20)
+    assert sum(answers) == 3
+    assert ask("SELECT count(*) FROM jobs_job WHERE state = 'running'") == [(3,)]
+
+
 @pytest.mark.parametrize("people", [1, 2])
 def test_of_eight_who_decide_at_once_only_as_many_count_as_it_takes(tmp_path, database, people):
     url, ask = database
