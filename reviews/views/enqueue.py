@@ -1,6 +1,7 @@
 """The enqueue form: fields by action, the key while one types, and "already there" as an answer (E1, K1)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -16,7 +17,7 @@ from jobs.workflows.definition import WorkflowDefinition
 from reviews import queries
 from reviews.forms.enqueue import EnqueueForm
 from reviews.forms.payload import PREFIX
-from reviews.permissions import actor
+from reviews.permissions import actor, sees_contents
 from reviews.previews import Preview, preview
 
 
@@ -31,6 +32,8 @@ def form(request: HttpRequest) -> HttpResponse:
     bound = _form(request, None)
     if asked == "preview":
         shown = preview(bound.request()) if bound.is_valid() else _incomplete(bound)
+        if shown.near and not (bound.repository and sees_contents(request, bound.repository)):
+            shown = replace(shown, near=())  # what another job was asked is what is in its repository
         if request.htmx:  # type: ignore[attr-defined]
             return render(request, "enqueue.html#preview", {"preview": shown})
         return _page(request, bound, shown=shown)

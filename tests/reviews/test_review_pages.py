@@ -344,3 +344,16 @@ def test_preferences_are_kept(console, li):
     assert console.post(reverse("preferences"), {"mail_high_risk": "on"}).status_code == 302
     page = text(console.get(reverse("preferences")))
     assert page.count("checked") == 1
+
+
+def test_near_matches_in_a_restricted_repository_are_not_shown_to_others(client, repository):
+    job = factories.job(repository, text="their words")
+    typed = {
+        "do": "preview", "repo": repository.name, "action": "sample-agent", "branch": "main", "workflow_version": "",
+        "p-paths": "notes.md", "p-text": "other words",
+    }  # fmt: skip
+    client.force_login(person("otto", "operators"))
+    asked = {"path": reverse("enqueue"), "data": typed, "headers": {"HX-Request": "true"}}
+    assert "their words" in text(client.post(**asked)) and f"J-{job.pk}" in text(client.post(**asked))
+    Repository.objects.update(restricted=True)
+    assert "their words" not in text(client.post(**asked))
