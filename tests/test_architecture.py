@@ -14,7 +14,7 @@ from jobs.core.states import State
 ROOT = Path(__file__).resolve().parents[1]
 TOP = {"manage.py", "pyproject.toml", "README.md", "LICENSE", "agentq_site", "jobs", "reviews", "templates", "tests"}
 LONGEST = {"agentq_site": 300, "jobs": 300, "reviews": 300, "tests": 400}
-MAKES_STATES = {"jobs/services/transitions.py", "jobs/services/enqueue.py"}
+MAKES_STATES = {"jobs/services/transitions.py", "jobs/services/job_rows.py"}
 WRITES = {"save", "delete", "bulk_create", "bulk_update", "get_or_create", "update_or_create", "executemany"}
 SQL_THAT_WRITES = re.compile(r"\b(INSERT\s+INTO|REPLACE\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|TRUNCATE|DROP\s)\b")
 

@@ -230,6 +230,7 @@ def test_a_script_around_codex_is_passed_over(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "codex").symlink_to(script)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}")
+    monkeypatch.delenv("AGENTQ_CODEX", raising=False)
     assert clis.find("codex") == real
     assert clis.find("bwrap") == bwrap
     assert clis.find("claude") is None

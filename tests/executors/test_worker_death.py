@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,10 @@ def worker(token: str, home: Path, fence: float) -> Iterator["subprocess.Popen[s
 
 
 def family_is_up(token: str) -> bool:
-    names = [Path(f"/proc/{pid}/comm").read_text().strip() for pid in alive(token)]
+    names = []
+    for pid in alive(token):
+        with suppress(FileNotFoundError):  # a short-lived one of the family is gone between the look and the read
+            names.append(Path(f"/proc/{pid}/comm").read_text().strip())
     return names.count("sleep") == 3
 
 
