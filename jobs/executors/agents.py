@@ -1,6 +1,7 @@
 """What the agent CLIs have in common: one stage from a prompt to a verdict that rests on the CLI's terminal event."""
 
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -44,7 +45,7 @@ class Room:
     bwrap: Path | None
 
 
-class AgentExecutor:
+class AgentExecutor(ABC):
     """One stage by an agent CLI. Subclasses know the command line, the events and where a session is kept."""
 
     name = ""
@@ -70,30 +71,30 @@ class AgentExecutor:
             result = self._run(context, control, task, room, None)
         return replace(result, facts={**result.facts, "session_lost": lost})
 
+    @abstractmethod
     def refusal(self, task: Task, room: Room) -> tuple[str, str]:
         """(failure code, words for a person) when this CLI cannot work safely here; two empty texts when it can."""
-        raise NotImplementedError
 
-    def argv(self, context: StageContext, task: Task, room: Room, session: str) -> tuple[str, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def argv(self, context: StageContext, task: Task, room: Room, session: str) -> tuple[str, ...]: ...
 
-    def environment(self, room: Room) -> dict[str, str]:
-        raise NotImplementedError
+    @abstractmethod
+    def environment(self, room: Room) -> dict[str, str]: ...
 
-    def story(self) -> Story:
-        raise NotImplementedError
+    @abstractmethod
+    def story(self) -> Story: ...
 
+    @abstractmethod
     def transcript(self, state: Path, session: str) -> Path | None:
         """The file in a state directory that a session can be resumed from."""
-        raise NotImplementedError
 
+    @abstractmethod
     def place(self, transcript: Path, state: Path) -> None:
         """Put a transcript where a fresh state directory has it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def settle(self, story: Story, transcript: Path | None, earlier: Path | None) -> dict[str, Any]:
         """Complete the story after the run; more facts about its failure: {"http_status": …}."""
-        raise NotImplementedError
 
     def _room(self, context: StageContext, task: Task) -> tuple[Room | None, tuple[str, str]]:
         program = clis.find(self.name)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ class Tokens:
         return {"input": self.input, "cached": self.cached, "output": self.output, "total": self.total}
 
 
-class Story:
+class Story(ABC):
     """Feed it the bytes of stdout as they come. `succeeded` needs the CLI's own terminal event of success."""
 
     def __init__(self) -> None:
@@ -76,9 +77,9 @@ class Story:
         """The stream has ended."""
         self.feed(b"\n")
 
+    @abstractmethod
     def take(self, event: Mapping[str, Any]) -> None:
         """One event; each CLI has its own reading of it."""
-        raise NotImplementedError
 
     def begin_call(self, ident: str, tool: str, arguments: object) -> None:
         self.tools.add(tool)

@@ -72,12 +72,8 @@ def test_spaces_around_action_and_version_matter(part: str):
 
 
 @given(first=payloads, second=payloads)
-def test_two_payloads_share_a_key_only_when_their_canonical_text_is_one(
-    first: dict[str, Any], second: dict[str, Any]
-):
-    same_key = make_idempotency_key(**INPUT | {"payload": first}) == make_idempotency_key(
-        **INPUT | {"payload": second}
-    )
+def test_two_payloads_share_a_key_only_when_their_canonical_text_is_one(first: dict[str, Any], second: dict[str, Any]):
+    same_key = make_idempotency_key(**INPUT | {"payload": first}) == make_idempotency_key(**INPUT | {"payload": second})
     assert same_key == (canonical_json(first) == canonical_json(second))
 
 
@@ -86,17 +82,13 @@ def test_text_never_moves_from_one_part_into_the_next(
     parts: tuple[str, str, str, str], other: tuple[str, str, str, str]
 ):
     def key(repo: str, branch: str, action: str, version: str) -> str:
-        return make_idempotency_key(
-            repo=repo, branch=branch, action=action, payload={}, workflow_version=version
-        )
+        return make_idempotency_key(repo=repo, branch=branch, action=action, payload={}, workflow_version=version)
 
     meaning = [(p[0].strip().lower(), p[1].strip(), p[2], p[3]) for p in (parts, other)]
     assert (key(*parts) == key(*other)) == (meaning[0] == meaning[1])
 
 
-@pytest.mark.parametrize(
-    "payload", [{"n": 1}, {"n": 1.0}, {"n": "1"}, {"n": True}, {"n": [1]}, {"n": None}, {}]
-)
+@pytest.mark.parametrize("payload", [{"n": 1}, {"n": 1.0}, {"n": "1"}, {"n": True}, {"n": [1]}, {"n": None}, {}])
 def test_values_that_only_look_alike_are_other_input(payload: dict[str, Any]):
     others = [{"n": 1}, {"n": 1.0}, {"n": "1"}, {"n": True}, {"n": [1]}, {"n": None}, {}]
     keys = [make_idempotency_key(**INPUT | {"payload": other}) for other in others]
