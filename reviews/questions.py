@@ -28,6 +28,8 @@ def waits_for(case: ReviewCase, approvals: int) -> str:
 
 
 _QUESTIONS: dict[str, Callable[[], str]] = {
+    "confirm_effects": lambda: _("May this result be delivered, and then act outside?"),
+    "autonomy_prepare": lambda: _("May this prepared change become a branch?"),
     "confirm": lambda: _("May %(action)s act outside with exactly this input?"),
     "side_effect_unknown": lambda: _("Did the act outside happen? Nobody knows yet."),
     "secret_found": lambda: _("Is this a secret? Something in the result looks like one."),

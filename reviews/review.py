@@ -8,9 +8,10 @@ from django.http import Http404
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from jobs.core.side_effects import Act
 from jobs.models import ReviewCase, SideEffect
 from jobs.models.side_effect import OPEN_OUTCOMES
-from jobs.services import policies
+from jobs.services import policies, side_effects
 from jobs.verification.paths import judge
 from jobs.workspaces.changes import Change
 from reviews import diffs, jobs, queries, queue
@@ -116,6 +117,21 @@ class ReviewView:
     @cached_property
     def effects(self) -> list[SideEffect]:
         return self.view.effects
+
+    @cached_property
+    def acts(self) -> list[Act]:
+        """What delivering this result will do outside, in order and word for word but for the commit (X3)."""
+        if not self.open or not self.view.definition.effects or self.unknown:
+            return []
+        job = self.view.job
+        return side_effects.declared(
+            self.view.definition,
+            job_id=job.pk,
+            key=job.idempotency_key,
+            repo=job.repository.name,
+            payload=job.payload,
+            commit=_("(the commit that delivering makes)") if self.case.snapshot else "",
+        )
 
     @property
     def unknown(self) -> list[SideEffect]:

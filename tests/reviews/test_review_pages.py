@@ -14,6 +14,7 @@ from jobs.services import artifacts, cases, clock, policies
 from tests import factories
 from tests.reviews.conftest import person
 from tests.services import situations
+from tests.services.test_reviews import in_workflow
 from tests.services.test_two_people import in_review
 
 REASON = "the tests cover it"
@@ -357,3 +358,20 @@ def test_near_matches_in_a_restricted_repository_are_not_shown_to_others(client,
     assert "their words" in text(client.post(**asked)) and f"J-{job.pk}" in text(client.post(**asked))
     Repository.objects.update(restricted=True)
     assert "their words" not in text(client.post(**asked))
+
+
+def test_the_page_says_word_for_word_what_an_approval_will_do_outside(console, case):
+    effects = [
+        {
+            "kind": "release",
+            "target": "{{ repo }} v2",
+            "argv": ["tool", "publish", "--key", "{{ key }}", "{{ commit }}"],
+        }
+    ]
+    in_workflow(case.job, {"risk": "external_side_effect", "effects": effects}, risk="external_side_effect")
+    with triggers.lifted(connection):
+        ReviewCase.objects.filter(pk=case.pk).update(reason="confirm_effects", snapshot="a" * 40)
+    page = text(console.get(reverse("review", args=[case.pk])))
+    assert "May this result be delivered, and then act outside?" in page
+    assert f"release: {case.job.repository.name} v2" in page and "tool publish --key" in page
+    assert "Then 1 act outside, once." in page and "cannot be looked up" in page
