@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from django.db import connection
 
 
 def browser() -> str:
@@ -22,14 +21,8 @@ def axe() -> str:
     """The script that looks for barriers (axe-core), from the package axe-playwright-python."""
     found = importlib.util.find_spec("axe_playwright_python")
     if found is None or not found.submodule_search_locations:
-        return _absent("this test looks for barriers with axe-core: install axe-playwright-python", in_ci_too=True)
+        return _absent("this test looks for barriers with axe-core: install axe-playwright-python")
     return (Path(found.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8")
-
-
-def postgresql() -> None:
-    """The suite runs on PostgreSQL."""
-    if connection.vendor != "postgresql":
-        _absent("this test needs PostgreSQL: run the suite with DATABASE_URL=postgres://…", in_ci_too=True)
 
 
 def isolation(way: str) -> None:
