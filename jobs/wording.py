@@ -73,6 +73,7 @@ _REASONS: Words = {
     "resumed_earlier": lambda: _("it must start at an earlier stage"),
     "seconds_used_up": lambda: _("its time is used up"),
     "side_effect_unknown": lambda: _("nobody knows what came of an act outside"),
+    "target_moved": lambda: _("its branch moved on over the same files, or too far"),
     "tests_failed": lambda: _("the tests failed"),
     "timed_out": lambda: _("the attempt took longer than it may"),
     "tokens_used_up": lambda: _("its context tokens are used up"),

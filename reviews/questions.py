@@ -35,6 +35,7 @@ _QUESTIONS: dict[str, Callable[[], str]] = {
     "secret_found": lambda: _("Is this a secret? Something in the result looks like one."),
     "path_rule": lambda: _("May this change be accepted? It touches guarded paths."),
     "check_failed": lambda: _("A check of the result failed. What should change?"),
+    "target_moved": lambda: _("The target branch moved from under this result. Deliver it all the same?"),
     "tests_failed": lambda: _("The tests failed. What should change?"),
     "tests_not_run": lambda: _("The tests could not run. What do they need?"),
     "input_missing": lambda: _("Something is missing for %(action)s. What is it?"),

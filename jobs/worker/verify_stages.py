@@ -24,7 +24,7 @@ from jobs.verification.checks import Check, Verdict
 from jobs.verification.digest import result_digest
 from jobs.verification.gate import GateRequest, GateResult
 from jobs.verification.programs import Program
-from jobs.worker import effects
+from jobs.worker import effects, target
 from jobs.worker.outcomes import Done, Failure, StageFailed, StageStopped
 from jobs.worker.own_values import own_values
 from jobs.worker.workspace import AUTHOR
@@ -76,6 +76,8 @@ def deliver(attempt: "Attempt") -> Done:
     branch is made."""
     base, snapshot = _base(attempt), _snapshot(attempt)
     changed = snapshot.tree != base.tree
+    if changed:
+        target.require_unmoved(attempt)
     effects.require_person(attempt, changed=changed)
     commit = _deliver_branch(attempt, base, snapshot) if changed else ""
     done = effects.perform(attempt, commit)
